@@ -1,0 +1,45 @@
+# The short commands. CMake does the work; its presets are in CMakePresets.json.
+
+JOBS ?= $(shell nproc)
+
+.PHONY: all setup test format format-check campaign mutants clean help
+
+## make               build the release: build/horkos
+all:
+	@command -v cmake >/dev/null && command -v ninja >/dev/null || \
+	    { echo "cmake or ninja is missing: run 'make setup' first" >&2; exit 1; }
+	cmake --preset release
+	cmake --build --preset release --parallel $(JOBS)
+
+## make setup         install the packages of packages.txt (Debian 12; does nothing if all are there)
+setup:
+	@scripts/setup
+
+## make test          setup, build and run every test of the release build
+test: setup
+	@$(MAKE) --no-print-directory all
+	ctest --preset release --parallel $(JOBS)
+
+## make format        format all C code
+format:
+	@scripts/format
+
+## make format-check  fail if `make format` would change anything
+format-check:
+	@scripts/format --check
+
+## make campaign      long runs of the simulator and of the stress tests (see scripts/campaign)
+campaign: all
+	@scripts/campaign
+
+## make mutants       switch protocol rules off one by one; each must be caught
+mutants:
+	@scripts/ci-mutants
+
+## make clean         remove all that was built
+clean:
+	rm -rf build
+
+## make help          this list
+help:
+	@sed -n 's/^## //p' Makefile

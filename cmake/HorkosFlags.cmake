@@ -1,0 +1,56 @@
+# How every file of horkos is compiled: the language, the warnings, the sanitizers, and the few
+# definitions that a build may turn on. One interface target carries them, so that nothing leaks
+# into code that is not ours and no folder can quietly choose its own.
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# CMake's own flags for this kind of build define NDEBUG; horkos keeps its asserts in production.
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_C_FLAGS_DEBUG "-O0 -g")
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+
+# Only the header of xxhash is used (XXH_INLINE_ALL), so there is nothing to link.
+find_path(HORKOS_XXHASH_INCLUDE xxhash.h REQUIRED)
+
+add_library(horkos_flags INTERFACE)
+target_include_directories(horkos_flags INTERFACE
+    ${CMAKE_SOURCE_DIR}/src
+    ${CMAKE_SOURCE_DIR}/include)
+target_compile_options(horkos_flags INTERFACE
+    -Wall -Wextra -Wconversion -Wshadow -Wswitch-enum -Wvla
+    -Wstrict-prototypes -Wmissing-prototypes -Werror)
+target_link_libraries(horkos_flags INTERFACE Threads::Threads)
+
+if(HORKOS_DEBUG)
+    target_compile_definitions(horkos_flags INTERFACE HK_DEBUG=1)
+endif()
+
+if(HORKOS_SANITIZE)
+    target_compile_options(horkos_flags INTERFACE
+        -fsanitize=${HORKOS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(horkos_flags INTERFACE -fsanitize=${HORKOS_SANITIZE})
+endif()
+
+if(HORKOS_FUZZ)
+    if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+        message(FATAL_ERROR "HORKOS_FUZZ needs clang: cmake --preset fuzz")
+    endif()
+    target_compile_options(horkos_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# A build in which protocol rules can be switched off must never be taken for the real one: it has
+# its own folder and its binary has its own name.
+set(HORKOS_PROGRAM_NAME horkos)
+if(HORKOS_MUTANTS)
+    if(CMAKE_BINARY_DIR STREQUAL "${CMAKE_SOURCE_DIR}/build")
+        message(FATAL_ERROR "build/ is for the release build: cmake --preset mutants")
+    endif()
+    set(HORKOS_PROGRAM_NAME horkos-mutants)
+    target_compile_definitions(horkos_flags INTERFACE HK_MUTANTS=1)
+endif()

@@ -1,0 +1,106 @@
+# One static library for each folder of src/, and what is built from them.
+
+# horkos_library(<folder> [NO_RECURSE] [OPERATING_SYSTEM] [PATH <path>] [EXCEPT <file>...]
+#                [LINKS <folder or library>...])
+#
+# Makes hk_<folder> from the .c files of src/<folder>. A folder without code yet becomes an
+# interface library, so that those above it can already name it. OPERATING_SYSTEM is for the few
+# folders that may see more than C17. Only the name of a folder is known by LINKS as hk_<folder>;
+# anything else is linked as it stands.
+function(horkos_library folder)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "NO_RECURSE;OPERATING_SYSTEM" "PATH" "EXCEPT;LINKS")
+    if(NOT arg_PATH)
+        set(arg_PATH src/${folder})
+    endif()
+    set(glob GLOB_RECURSE)
+    if(arg_NO_RECURSE)
+        set(glob GLOB)
+    endif()
+    file(${glob} sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${arg_PATH}/*.c)
+    foreach(file IN LISTS arg_EXCEPT)
+        list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/${arg_PATH}/${file})
+    endforeach()
+
+    if(sources)
+        add_library(hk_${folder} STATIC ${sources})
+        set(scope PUBLIC)
+        if(arg_OPERATING_SYSTEM)
+            target_compile_definitions(hk_${folder} PRIVATE _GNU_SOURCE)
+        endif()
+    else()
+        add_library(hk_${folder} INTERFACE)
+        set(scope INTERFACE)
+    endif()
+    target_link_libraries(hk_${folder} ${scope} horkos_flags)
+
+    foreach(link IN LISTS arg_LINKS)
+        if(TARGET hk_${link})
+            target_link_libraries(hk_${folder} ${scope} hk_${link})
+        elseif(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/src/${link})
+            message(FATAL_ERROR "src/${folder} links src/${link}, which stands above it")
+        else()
+            target_link_libraries(hk_${folder} ${scope} ${link})
+        endif()
+    endforeach()
+    set_property(GLOBAL APPEND PROPERTY HORKOS_FOLDERS ${folder})
+endfunction()
+
+# horkos_engines([LINKS ...]) makes a library of each folder under src/engine and sets
+# HORKOS_ENGINES to their names. Engines never link each other.
+function(horkos_engines)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "LINKS")
+    file(GLOB entries LIST_DIRECTORIES true CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/engine/*)
+    set(engines)
+    foreach(entry IN LISTS entries)
+        if(IS_DIRECTORY ${entry})
+            get_filename_component(engine ${entry} NAME)
+            horkos_library(${engine} PATH src/engine/${engine} LINKS ${arg_LINKS})
+            list(APPEND engines ${engine})
+        endif()
+    endforeach()
+    set(HORKOS_ENGINES ${engines} PARENT_SCOPE)
+    set_property(GLOBAL PROPERTY HORKOS_ENGINES ${engines})
+endfunction()
+
+# horkos_program() builds the one binary at the top of the build folder. The subcommands are in
+# hk_tools, so that tests can call them; main.c only starts them.
+function(horkos_program)
+    file(GLOB main CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tools/main.c)
+    if(NOT main)
+        return()
+    endif()
+    add_executable(horkos ${main})
+    target_compile_definitions(horkos PRIVATE _GNU_SOURCE)
+    target_link_libraries(horkos PRIVATE hk_tools)
+    set_target_properties(horkos PROPERTIES
+        OUTPUT_NAME ${HORKOS_PROGRAM_NAME}
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endfunction()
+
+# horkos_folder_of(<name> <variable>) sets the variable to the folder that a test or benchmark
+# belongs to, the part of its name before the first underscore, or to nothing if there is none.
+function(horkos_folder_of name variable)
+    string(REGEX REPLACE "_.*" "" folder ${name})
+    if(NOT TARGET hk_${folder})
+        set(folder)
+    endif()
+    set(${variable} ${folder} PARENT_SCOPE)
+endfunction()
+
+# horkos_benchmarks() builds bench/<folder>_<what>_bench.c. They are run by people, not by ctest.
+function(horkos_benchmarks)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*_bench.c)
+    foreach(source IN LISTS sources)
+        get_filename_component(name ${source} NAME_WE)
+        horkos_folder_of(${name} folder)
+        if(NOT folder)
+            message(WARNING "${name}.c names no folder of src/ and is not built")
+            continue()
+        endif()
+        add_executable(${name} ${source})
+        target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
+        target_link_libraries(${name} PRIVATE hk_${folder} m)
+        set_target_properties(${name} PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+    endforeach()
+endfunction()

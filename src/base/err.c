@@ -1,0 +1,44 @@
+#include "base/err.h"
+
+#include <stddef.h>
+
+static const struct {
+    enum hk_err err;
+    const char *name;
+    const char *text;
+} table[] = {
+    {HK_OK, "HK_OK", "success"},
+    {HK_ERR_NOMEM, "HK_ERR_NOMEM", "memory limit reached"},
+    {HK_ERR_INVALID, "HK_ERR_INVALID", "invalid argument"},
+    {HK_ERR_NOTFOUND, "HK_ERR_NOTFOUND", "not found"},
+    {HK_ERR_FULL, "HK_ERR_FULL", "a bounded queue is full"},
+    {HK_ERR_TOOBIG, "HK_ERR_TOOBIG", "over the size limit"},
+    {HK_ERR_TYPE, "HK_ERR_TYPE", "value is not an integer or out of range"},
+    {HK_ERR_OVERFLOW, "HK_ERR_OVERFLOW", "increment or decrement would overflow"},
+    {HK_ERR_UNAVAILABLE, "HK_ERR_UNAVAILABLE", "this node holds no lease"},
+    {HK_ERR_LOADING, "HK_ERR_LOADING", "this node is joining the cluster"},
+    {HK_ERR_UNKNOWN, "HK_ERR_UNKNOWN", "the outcome of the update is not known"},
+    {HK_ERR_BUSY, "HK_ERR_BUSY", "contention outlasted the retries"},
+    {HK_ERR_CORRUPT, "HK_ERR_CORRUPT", "received bytes fail a check"},
+    {HK_ERR_IO, "HK_ERR_IO", "the operating system refused an operation"},
+};
+
+const char *hk_err_name(int err)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if ((int)table[i].err == err) {
+            return table[i].name;
+        }
+    }
+    return "HK_ERR_?";
+}
+
+const char *hk_err_text(int err)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if ((int)table[i].err == err) {
+            return table[i].text;
+        }
+    }
+    return "unknown error";
+}

@@ -1,0 +1,307 @@
+#include "check/step.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+
+enum step_result {
+    STEP_MADE,
+    STEP_DROPPED, /* takes no part: it failed, or has no effect */
+    STEP_IMPOSSIBLE,
+    STEP_NOMEM,
+};
+
+/* a + b, if the store would accept it as a number that is not HISTORY_ABSENT. */
+static bool add_fits(int64_t a, int64_t b, int64_t *sum_out)
+{
+    if ((b > 0 && a > INT64_MAX - b) || (b < 0 && a < INT64_MIN - b)) {
+        return false;
+    }
+    *sum_out = a + b;
+    return *sum_out != HISTORY_ABSENT;
+}
+
+/* Numbers a value for a step, and remembers in *made when there was no memory for it. */
+static uint32_t number_of(struct values *v, int64_t number, bool *made)
+{
+    uint32_t value = values_number(v, number);
+    *made = *made && value != VALUE_NONE;
+    return value;
+}
+
+/* An ADD that returned out was at out - in, which was perhaps no key at all. */
+static enum step_result set_add(struct values *v, const struct history_op *op, struct step *step)
+{
+    bool made = true;
+    int64_t before;
+    /* -in would overflow for the least number, but that is HISTORY_ABSENT and no delta. */
+    if (op->out == HISTORY_ABSENT || !add_fits(op->out, -op->in, &before)) {
+        return STEP_IMPOSSIBLE;
+    }
+    step->need = number_of(v, before, &made);
+    step->make = number_of(v, op->out, &made);
+    if (before == 0) {
+        step->need_or = VALUE_ABSENT;
+    }
+    return made ? STEP_MADE : STEP_NOMEM;
+}
+
+/* A conditional write that requires expected and then leaves make. */
+static enum step_result set_conditional(struct values *v, const struct history_op *op,
+                                        int64_t expected, int64_t make, struct step *step)
+{
+    bool made = true;
+    uint32_t value = number_of(v, expected, &made);
+    if (op->outcome == HISTORY_OK && !op->ok) {
+        step->forbid = value;
+    } else {
+        step->need = value;
+        step->make = number_of(v, make, &made);
+    }
+    return made ? STEP_MADE : STEP_NOMEM;
+}
+
+static enum step_result set_kind(struct values *v, const struct history_op *op, struct step *step)
+{
+    bool returned = op->outcome == HISTORY_OK;
+    bool made = true;
+    switch ((enum history_kind)op->kind) {
+    case HISTORY_READ:
+        if (!returned) {
+            return STEP_DROPPED;
+        }
+        step->need = number_of(v, op->out, &made);
+        break;
+    case HISTORY_WRITE:
+        step->make = number_of(v, op->in, &made);
+        break;
+    case HISTORY_DELETE:
+        step->make = VALUE_ABSENT;
+        break;
+    case HISTORY_DELETE_IF:
+        return set_conditional(v, op, op->expected, HISTORY_ABSENT, step);
+    case HISTORY_SET_IF:
+        return set_conditional(v, op, op->expected, op->in, step);
+    case HISTORY_SET_ABSENT:
+        return set_conditional(v, op, HISTORY_ABSENT, op->in, step);
+    case HISTORY_ADD:
+        if (returned) {
+            return set_add(v, op, step);
+        }
+        step->sum = true;
+        break;
+    case HISTORY_GETSET:
+        if (returned) {
+            step->need = number_of(v, op->out, &made);
+        }
+        step->make = number_of(v, op->in, &made);
+        break;
+    }
+    return made ? STEP_MADE : STEP_NOMEM;
+}
+
+static enum step_result make_step(struct values *v, const struct history_op *op, struct step *step)
+{
+    HK_ASSERT(history_op_invalid(op) == NULL);
+    if (op->outcome == HISTORY_FAILED) {
+        return STEP_DROPPED;
+    }
+    bool returned = op->outcome == HISTORY_OK;
+    *step = (struct step){
+        .op = op,
+        .begin_us = op->begin_us,
+        .end_us = returned ? op->end_us : UINT64_MAX,
+        .need = VALUE_NONE,
+        .need_or = VALUE_NONE,
+        .forbid = VALUE_NONE,
+        .make = VALUE_NONE,
+        .like = VALUE_NONE,
+    };
+    enum step_result result = set_kind(v, op, step);
+    if (result != STEP_MADE) {
+        return result;
+    }
+    if (step->make != VALUE_NONE && step->make == step->need && step->need_or == VALUE_NONE) {
+        /* It writes what it requires, so it is a read. */
+        step->make = VALUE_NONE;
+        return returned ? STEP_MADE : STEP_DROPPED;
+    }
+    return STEP_MADE;
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Nonzero unless two steps of unknown outcome can stand for each other. */
+static int compare_effect(const struct step *a, const struct step *b)
+{
+    int order = compare_u64(a->need, b->need);
+    if (order == 0) {
+        order = compare_u64(a->like, b->like);
+    }
+    if (order == 0) {
+        order = compare_u64(a->sum, b->sum);
+    }
+    if (order == 0 && a->sum) {
+        order = (a->op->in > b->op->in) - (a->op->in < b->op->in);
+    }
+    return order;
+}
+
+static int compare_steps(const void *left, const void *right)
+{
+    const struct step *a = left;
+    const struct step *b = right;
+    bool a_unknown = a->end_us == UINT64_MAX;
+    bool b_unknown = b->end_us == UINT64_MAX;
+    if (a_unknown != b_unknown) {
+        return a_unknown ? 1 : -1;
+    }
+    int order = a_unknown ? compare_effect(a, b) : 0;
+    if (order == 0) {
+        order = compare_u64(a->begin_us, b->begin_us);
+    }
+    /* The addresses make the order, and so the report, the same with every qsort. */
+    return order != 0 ? order : compare_u64((uintptr_t)a->op, (uintptr_t)b->op);
+}
+
+/* add is 1 or UINT32_MAX, which subtracts one. */
+static void count(struct steps *s, uint32_t i, uint32_t add)
+{
+    const struct step *step = &s->at[i];
+    struct value *at = s->values.at;
+    if (step->need != VALUE_NONE) {
+        at[step->need].asked += add;
+        if (step->end_us != UINT64_MAX && step->need_or == VALUE_NONE) {
+            at[step->need].needed += add;
+        }
+    }
+    if (step->need_or != VALUE_NONE) {
+        at[step->need_or].asked += add;
+    }
+    if (step->forbid != VALUE_NONE) {
+        at[step->forbid].asked += add;
+        s->forbids += add;
+    }
+    if (step->make != VALUE_NONE) {
+        at[step->make].makers += add;
+    }
+}
+
+void steps_leave(struct steps *s, uint32_t i)
+{
+    count(s, i, UINT32_MAX);
+}
+
+void steps_enter(struct steps *s, uint32_t i)
+{
+    count(s, i, 1);
+}
+
+/* Leaves out the steps of unknown outcome whose value nobody asks for: whatever follows one must
+ * overwrite it blindly, and does so without it as well. A forbid could still need it to get away
+ * from the value it forbids. Leaving one out can make another useless. */
+static void drop_useless(struct steps *s)
+{
+    bool again = s->exact && s->forbids == 0;
+    while (again) {
+        again = false;
+        for (uint32_t i = s->n; i-- > 0;) {
+            const struct step *step = &s->at[i];
+            if (step->end_us == UINT64_MAX && s->values.at[step->make].asked == 0) {
+                steps_leave(s, i);
+                s->at[i] = s->at[--s->n];
+                again = true;
+            }
+        }
+    }
+}
+
+/* All values that nobody asks for are alike. */
+static void set_like(struct steps *s)
+{
+    uint32_t unasked = VALUE_NONE;
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct step *step = &s->at[i];
+        if (step->end_us != UINT64_MAX || step->sum) {
+            continue;
+        }
+        step->like = step->make;
+        if (s->exact && s->values.at[step->make].asked == 0) {
+            unasked = unasked == VALUE_NONE ? step->make : unasked;
+            step->like = unasked;
+        }
+    }
+}
+
+static void make_classes(struct steps *s)
+{
+    for (uint32_t i = s->returned_n; i < s->n; i++) {
+        if (i == s->returned_n || compare_effect(&s->at[i - 1], &s->at[i]) != 0) {
+            s->classes[s->classes_n++] = (struct step_class){.next = i};
+        }
+        s->classes[s->classes_n - 1].end = i + 1;
+    }
+}
+
+static bool make_steps(struct steps *s, const struct history_op *const *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        switch (make_step(&s->values, ops[i], &s->at[s->n])) {
+        case STEP_MADE:
+            s->exact = s->exact && !s->at[s->n].sum;
+            s->returned_n += s->at[s->n].end_us != UINT64_MAX;
+            steps_enter(s, s->n++);
+            break;
+        case STEP_DROPPED:
+            break;
+        case STEP_IMPOSSIBLE:
+            s->impossible = ops[i];
+            break;
+        case STEP_NOMEM:
+            return false;
+        }
+    }
+    return true;
+}
+
+bool steps_init(struct steps *s, const struct history_op *const *ops, size_t n)
+{
+    HK_ASSERT(n < UINT32_MAX / 4);
+    *s = (struct steps){.exact = true};
+    if (!values_init(&s->values)) {
+        return false;
+    }
+    s->at = calloc(n + 1, sizeof *s->at);
+    s->classes = calloc(n + 1, sizeof *s->classes);
+    if (s->at == NULL || s->classes == NULL || !make_steps(s, ops, n)) {
+        steps_deinit(s);
+        return false;
+    }
+    drop_useless(s);
+    set_like(s);
+    qsort(s->at, s->n, sizeof *s->at, compare_steps);
+    make_classes(s);
+    return true;
+}
+
+void steps_deinit(struct steps *s)
+{
+    free(s->at);
+    free(s->classes);
+    values_deinit(&s->values);
+    *s = (struct steps){0};
+}
+
+uint32_t steps_after(struct steps *s, uint32_t i, uint32_t value)
+{
+    const struct step *step = &s->at[i];
+    if (!step->sum) {
+        return step->make == VALUE_NONE ? value : step->make;
+    }
+    int64_t before = value == VALUE_ABSENT ? 0 : s->values.at[value].number;
+    int64_t sum;
+    return add_fits(before, step->op->in, &sum) ? values_number(&s->values, sum) : value;
+}

@@ -1,0 +1,79 @@
+/* The operations of one key as guarded steps: what each requires of the value and what it leaves
+ * behind. Every kind and outcome becomes one of a few shapes, so the search knows no kinds. */
+#ifndef HORKOS_CHECK_STEP_H
+#define HORKOS_CHECK_STEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "check/history.h"
+#include "check/values.h"
+
+/* The answer of a returned operation is part of its guard: READ -> 5 requires 5, a SET_IF that
+ * said no forbids what it expected. An operation of unknown outcome has no answer; its guard says
+ * when it has an effect, for one without may as well be left out. */
+struct step {
+    const struct history_op *op;
+    uint64_t begin_us;
+    uint64_t end_us;  /* UINT64_MAX if the outcome is unknown */
+    uint32_t need;    /* the value that must be there; VALUE_NONE: any */
+    uint32_t need_or; /* another that does as well (ADD: absent counts as 0), or VALUE_NONE */
+    uint32_t forbid;  /* the value that must not be there, or VALUE_NONE */
+    uint32_t make;    /* the value afterwards; VALUE_NONE: as before, or sum */
+    uint32_t like;    /* of unknown outcome: equal if the effects cannot be told apart */
+    bool sum;         /* an ADD of unknown outcome: in is added to whatever is there */
+};
+
+/* Steps of unknown outcome that nobody can tell apart. Whatever some of them can explain, the
+ * earliest explain as well, so they are used in order: next is the first that is not used yet. */
+struct step_class {
+    uint32_t next;
+    uint32_t end; /* index behind the last */
+};
+
+struct steps {
+    struct step *at; /* those that returned, by begin_us; then the classes, each by begin_us */
+    uint32_t n;
+    uint32_t returned_n;
+    struct step_class *classes;
+    uint32_t classes_n;
+    uint32_t forbids; /* steps with forbid that are not linearized */
+    /* No ADD of unknown outcome: every value that the key can take is known beforehand, and so are
+     * the steps that make it. */
+    bool exact;
+    struct values values;
+    const struct history_op *impossible; /* one whose answer no value can explain, or NULL */
+};
+
+/* ops are the n operations of one key, in any order; they stay the caller's and must outlive the
+ * steps. FAILED ones and READs of unknown outcome are left out, and so are those of unknown
+ * outcome that can explain nothing. False without memory; then nothing is held. */
+bool steps_init(struct steps *s, const struct history_op *const *ops, size_t n);
+void steps_deinit(struct steps *s);
+
+/* Changes the counts of what is not linearized: leave when step i is linearized, enter when it is
+ * taken back. */
+void steps_leave(struct steps *s, uint32_t i);
+void steps_enter(struct steps *s, uint32_t i);
+
+/* Whether the step may happen when the key has this value. */
+static inline bool step_allows(const struct step *step, uint32_t value)
+{
+    if (step->need != VALUE_NONE && step->need != value) {
+        return step->need_or != VALUE_NONE && step->need_or == value;
+    }
+    return step->forbid == VALUE_NONE || step->forbid != value;
+}
+
+/* Whether the step, wherever it is allowed, changes nothing. */
+static inline bool step_is_pure(const struct step *step)
+{
+    return step->make == VALUE_NONE && !step->sum;
+}
+
+/* The value after the step; VALUE_NONE without memory. A sum that does not fit leaves the value as
+ * it is, because the store refuses it. */
+uint32_t steps_after(struct steps *s, uint32_t i, uint32_t value);
+
+#endif

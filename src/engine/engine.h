@@ -1,0 +1,151 @@
+/* The seam between a protocol and the node. An engine is two pure state machines: one per key
+ * (stepped under the key's bucket lock, on whichever worker has the event) and one per flow: a
+ * pending update, a replay, a check (its slot is stepped only on the worker that owns it). They do
+ * no I/O, take no lock, read no clock and allocate nothing: an event comes in, effects go out.
+ *
+ * A key step may change *meta; the node publishes it together with EFF_APPLY's value, or not at all
+ * if memory refuses the value (then no effect of the step happens and a slot taken from `spare` is
+ * given back). Effects are carried out in order. */
+#ifndef HORKOS_ENGINE_ENGINE_H
+#define HORKOS_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/meta.h"
+#include "base/nodeset.h"
+#include "view/view.h"
+#include "wire/msg.h"
+
+/* Plain memory: copied and hashed by the explorer. kind 0: free. The node sets ref and gen and
+ * bumps gen when it frees a slot; everything else is the engine's. */
+struct slot {
+    uint64_t ts;
+    uint64_t acked;       /* nodeset */
+    uint64_t deadline_us; /* when the flow wants EV_TIMER; 0: never */
+    uint32_t ref;         /* slot_ref of itself */
+    uint32_t gen;
+    uint32_t epoch;
+    uint8_t kind;
+    uint8_t state;
+    uint8_t tries;
+    uint8_t flags;
+    uint8_t aux[16];
+};
+_Static_assert(sizeof(struct slot) == 56, "no padding");
+
+enum ev_kind {
+    EV_READ,   /* key: a local read that met a key which is not readable; flow (mine is a fresh
+                  slot): confirm what asynchronous reads saw */
+    EV_UPDATE, /* key: a local update. If the key is readable the payload is the new value, computed
+                  from the stored one; spare is never NULL */
+    EV_MSG,    /* key or flow, as engine_ops.route says */
+    EV_TIMER,  /* flow: its deadline passed; key (mine NULL): a parked operation waited long */
+    EV_VIEW,   /* flow: the worker adopted event.view */
+    EV_FLOW,   /* key: its flow machine emitted EFF_KEY with `code`; mine is that slot */
+    EV_KEY,    /* flow: the key machine emitted EFF_FLOW with `code` */
+    EV_SWEEP,  /* key: the background walk passes; at any moment, any number of times */
+};
+
+struct event {
+    enum ev_kind kind;
+    uint8_t code;
+    uint8_t from;            /* EV_MSG: the sender's node id */
+    uint8_t self;            /* this node's id */
+    bool rmw;                /* EV_UPDATE: the new value depends on the old one */
+    bool confirms;           /* this process may confirm view->epoch (view_confirms) */
+    uint64_t now_us;
+    uint64_t random;         /* fresh for each event */
+    uint64_t key_hash;       /* the same on every member (seeded by the view's generation) */
+    const struct view *view; /* the view that this worker has adopted */
+    const struct msg *msg;   /* EV_MSG */
+    const void *config;      /* the engine's own configuration of this space */
+    void *worker;            /* engine_ops.worker_bytes of this worker, zeroed at first */
+};
+
+enum eff_kind {
+    EFF_SEND,   /* message `code` to node `to` */
+    EFF_BCAST,  /* message `code` to every node of `set` */
+    EFF_APPLY,  /* key: the event's payload (EV_UPDATE, EV_MSG) becomes the stored value */
+    EFF_FORGET, /* key: the entry is removed */
+    EFF_PARK,   /* key: the operation waits until the key is readable again */
+    EFF_WAKE,   /* key: it is readable: parked operations of all workers go on */
+    EFF_KEY,    /* flow: step the key machine of this slot's key with EV_FLOW and `code` */
+    EFF_FLOW,   /* key: step the flow machine of slot (slot, gen 0 = whatever) with EV_KEY, `code` */
+    EFF_REPLY,  /* flow: the slot's operation ends: `code` is an enum reply_code */
+    EFF_CLOSE,  /* flow: the slot is free (after EFF_REPLY, if any) */
+    EFF_DROP,   /* the message was ignored: `code` is an enum engine_drop; counted */
+    EFF_BEHIND, /* the sender's epoch is older than ours: the view protocol shall tell it */
+};
+
+enum reply_code {
+    REPLY_DONE, /* committed */
+    REPLY_LOST, /* certainly did not and will not take effect; the node tries again */
+};
+
+enum engine_drop {
+    ENGINE_DROP_EPOCH_OLD, /* message of an older epoch */
+    ENGINE_DROP_EPOCH_NEW, /* message of a newer epoch (the node may park it) */
+    ENGINE_DROP_SENDER,    /* not a live member */
+    ENGINE_DROP_SLOT,      /* an answer to a flow that is gone */
+    ENGINE_DROP_STALE,     /* its timestamp says nothing any more */
+    ENGINE_DROP_INVALID,   /* fails msg_invalid */
+    ENGINE_DROPS
+};
+extern const char *const engine_drop_names[ENGINE_DROPS];
+
+/* A message effect's bytes: the node adds space, epoch of the worker, key (unless EFF_NO_KEY), and
+ * with EFF_VALUE the value that the key holds after the step, with its vflags. */
+enum { EFF_VALUE = 1, EFF_NO_KEY = 2 };
+
+struct effect {
+    uint8_t kind; /* enum eff_kind */
+    uint8_t code;
+    uint8_t to;
+    uint8_t flags;    /* the message's flags */
+    uint8_t with;     /* EFF_VALUE, EFF_NO_KEY */
+    uint8_t reserved[3];
+    uint32_t slot;    /* of the message, or the slot that EFF_FLOW steps */
+    uint32_t gen;
+    uint64_t ts;
+    uint64_t set;     /* EFF_BCAST: nodeset; otherwise msg.arg */
+};
+
+#define EFFECTS_MAX 12u
+struct effects {
+    uint32_t n;
+    struct effect e[EFFECTS_MAX];
+};
+
+/* Which machine a message goes to. */
+enum engine_route {
+    ROUTE_KEY,    /* the key machine of msg.key */
+    ROUTE_SLOT,   /* the flow machine of slot msg.slot (if its generation is msg.gen) */
+    ROUTE_WORKER, /* the flow machine with no slot (worker-wide state); the first worker's */
+};
+
+struct engine_ops {
+    const char *name;
+    uint16_t ext_bytes;    /* per key, beyond key_meta */
+    uint16_t port_needs;   /* 0, or PORT_ORDERED */
+    uint32_t worker_bytes; /* per worker and space */
+    struct key_meta blank; /* a key without an entry */
+    enum engine_route (*route)(const struct msg *msg);
+    void (*key)(struct key_meta *meta, void *ext, struct slot *mine, struct slot *spare,
+                const struct event *event, struct effects *fx);
+    void (*flow)(struct slot *mine, const struct event *event, struct effects *fx);
+    /* Why the message cannot come from a correct member, or NULL. */
+    const char *(*msg_invalid)(const struct msg *msg);
+    /* Asserts the invariants of one key (after every step in simulation). */
+    void (*check)(const struct key_meta *meta, const void *ext);
+    /* How a stored item travels in a chunk of a join: fills msg->kind and msg->flags for EV_MSG at
+     * the joiner. */
+    void (*item)(const struct key_meta *meta, struct msg *msg_out);
+};
+
+enum { PORT_ORDERED = 1 };
+
+/* Appends an effect; asserts that there is room (engines emit a bounded number per step). */
+struct effect *effects_add(struct effects *fx, enum eff_kind kind);
+
+#endif

@@ -1,0 +1,317 @@
+/* What the files of node share. Nobody else includes it. */
+#ifndef HORKOS_NODE_INTERNAL_H
+#define HORKOS_NODE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/random.h"
+#include "base/ring.h"
+#include "node/node.h"
+#include "node/wheel.h"
+#include "view/machine_state.h"
+
+#define PARKED_LISTS 1024u  /* lists of parked calls, by hash */
+#define WAKE_RING 1024u     /* wake-ups in flight to a worker; past it: wake everything */
+#define BURST_MAX 16u       /* messages whose cache misses overlap */
+#define FRAME_FULL (60u * 1024u) /* a frame that has grown to this is sent at once */
+#define EVENT_CHAIN_MAX 8u  /* a step leads to at most this many steps inside it */
+
+/* ---- Operations of clients ---- */
+
+enum call_state {
+    CALL_FREE,
+    CALL_QUEUED,   /* waits for earlier commands of its session */
+    CALL_READY,    /* in worker.ready: to be tried */
+    CALL_PARKED,   /* waits for its key, in worker.parked */
+    CALL_DELAYED,  /* waits for its timer: a lease, a slot, or back-off */
+    CALL_ISSUED,   /* its update is a flow */
+    CALL_CHECKING, /* read, waits for a majority's confirmation */
+    CALL_DONE,     /* answered, or waits for earlier commands to be answered first */
+};
+
+struct call {
+    struct list_link link;         /* free, ready, parked or checking list */
+    struct list_link session_link; /* the session's commands in order */
+    struct timer timer;
+    struct op op;                  /* its bytes are the call's own (memory) */
+    uint64_t hash;                 /* of the key, in its space's store */
+    uint64_t tag;
+    uint64_t arrived_us;
+    uint64_t expired_ms; /* not 0: first delete the value with this deadline */
+    uint8_t *memory;     /* key, value and arg */
+    uint8_t *result;     /* the answer's bytes */
+    uint32_t memory_bytes;
+    uint32_t result_bytes;
+    struct answer answer;
+    uint32_t session; /* SESSION_NONE: the node's own, or closed by the client */
+    uint32_t tries;   /* lost updates so far */
+    uint32_t prods;   /* of a parked call */
+    struct flow *flow;
+    uint8_t state;    /* enum call_state */
+    bool update;
+    bool rmw;
+    bool gated;       /* could complete, but an earlier command of its session has not */
+    bool ungated;     /* a timer passed: complete in whichever order */
+    bool answered;    /* the client has heard UNKNOWN; the flow goes on */
+};
+
+struct session {
+    struct list_link calls;
+    uint32_t n;
+    bool open;
+};
+
+/* ---- Flows: the node's side of an engine's slots ---- */
+
+struct flow {
+    struct slot slot;
+    struct timer timer;
+    struct list_link link;    /* worker.flows in issue order, or worker.flows_free */
+    struct list_link checking; /* calls that wait for an asynchronous read's confirmation */
+    struct call *call;        /* whose update it is; NULL: a replay or a check */
+    struct bytes key;         /* the call's, or in key_memory */
+    uint64_t hash;
+    uint64_t waiting_us;      /* since when its members owe an acknowledgement */
+    uint8_t *key_memory;
+    uint8_t space;
+    bool used;
+};
+
+/* ---- Output: one buffer a peer; several sealed frames and the open one stand in it ---- */
+
+struct outbox {
+    uint8_t *at;
+    uint32_t capacity;
+    uint32_t sealed;   /* bytes of finished frames */
+    uint32_t body;     /* bytes in the open frame's body; 0: none open */
+    uint8_t target_worker;
+};
+
+/* ---- Mail between workers ---- */
+
+enum mail_kind {
+    MAIL_FLOW, /* step flow `ref` with EV_KEY `code` */
+    MAIL_WAKE, /* the key with `hash` in `space` is readable */
+};
+
+struct mail {
+    uint64_t hash;
+    uint32_t ref;
+    uint8_t kind;
+    uint8_t space;
+    uint8_t code;
+    uint8_t reserved;
+};
+
+/* ---- Spaces ---- */
+
+struct space {
+    const struct engine_ops *ops;
+    const void *engine;
+    struct store *store;
+    bool async_reads;
+};
+
+/* ---- Joining: worker 0 of a shadow copies every space from a donor (transfer.c) ---- */
+
+struct transfer {
+    uint64_t cursor;
+    uint64_t asked_us; /* 0: nothing asked */
+    uint64_t donor_nonce;
+    uint32_t epoch;    /* in which the chunk was asked for */
+    uint8_t donor;     /* NODE_NONE: choose one */
+    uint8_t space;     /* the one being copied */
+    bool done;
+};
+
+struct worker {
+    struct node *node;
+    uint32_t index;
+    uint64_t now_us;
+    uint64_t wall_ms;
+    uint64_t lease_until_us; /* as read at the start of the poll */
+    struct view view;        /* the view this worker has adopted */
+    bool operational;        /* this incarnation is an operational member of it */
+    struct random random;
+    struct store_thread *threads[SPACES_MAX];
+    void *engine_state[SPACES_MAX];
+
+    struct flow *flows_memory;
+    struct list_link flows;      /* in issue order */
+    struct list_link flows_free;
+    uint32_t *adopt;             /* refs of flows while a view is adopted */
+    struct call *calls_memory;
+    struct list_link calls_free;
+    struct list_link ready;
+    struct list_link checking;   /* reads of this poll that want confirmation */
+    struct list_link parked[PARKED_LISTS];
+    uint32_t parked_n;
+    uint32_t ready_n;
+    struct session *sessions;
+    struct wheel wheel;
+
+    uint8_t *scratch;   /* a stored value: STORE_VALUE_MAX is reserved, touched as needed */
+    uint8_t *evaluated; /* a new value */
+    struct outbox out[NODES_MAX];
+    nodeset out_pending; /* peers whose outbox is not empty */
+    struct outbox self;  /* messages to this worker itself */
+
+    uint64_t sweep_cursor[SPACES_MAX];
+    uint64_t sweep_due_us;
+    bool sweep_soon; /* the view changed: look for keys left Invalid without pausing */
+    struct transfer transfer;
+
+    struct node_stats stats;
+
+    /* Written by others. */
+    struct ring_mpsc mail;  /* outcomes of flows: room for every flow, so never full */
+    struct ring_mpsc wakes;
+    void *mail_cells;
+    void *wake_cells;
+    _Atomic bool wake_all;  /* a wake-up found no room */
+    _Atomic bool asleep;    /* pairs with the posters' exchange in worker_poke */
+    _Atomic bool ping;      /* the control worker wants to see progress */
+
+    /* Read by others. */
+    _Atomic uint32_t adopted;  /* epoch of view */
+    _Atomic uint64_t progress; /* polls so far that answered a ping */
+};
+
+struct node {
+    struct node_config config;
+    struct env env;
+    struct space spaces[SPACES_MAX];
+    struct worker *workers; /* config.workers of them */
+    struct hash_secret portable; /* the same on every member of a generation */
+    uint64_t portable_generation;
+
+    /* Worker 0's. */
+    struct view_machine machine;
+    struct view_effects *effects;
+    uint64_t progress_seen[WORKERS_MAX];
+    uint64_t pinged_us;
+    bool healthy;
+    bool wipe;
+    uint32_t adopted_told; /* the epoch of the last VIEW_EVENT_ADOPTED */
+
+    /* Published by worker 0 under publish_lock, copied by the others. */
+    _Atomic bool publish_lock;
+    struct view published;
+    _Atomic uint32_t published_epoch; /* release after published; pairs with adopt's acquire */
+    _Atomic uint64_t lease_until_us;
+    _Atomic bool confirms;            /* view_confirms of the published epoch */
+    _Atomic uint32_t status;          /* enum view_status */
+    _Atomic uint32_t adopted;         /* all workers are in this epoch */
+
+    /* Posted by any worker for the control worker. */
+    _Atomic uint64_t hints;    /* nodeset: senders of older epochs */
+    _Atomic uint64_t suspects; /* nodeset: left INVs unacknowledged for a lease */
+    _Atomic uint64_t full;     /* nodeset: members that said that they are full */
+};
+
+#ifdef HK_MUTANTS
+static inline bool node_rule_on(const struct node *n, enum node_rule rule)
+{
+    return (n->config.rules_off >> rule & 1) == 0;
+}
+#else
+static inline bool node_rule_on(const struct node *n, enum node_rule rule)
+{
+    (void)n;
+    (void)rule;
+    return true;
+}
+#endif
+
+/* ---- worker.c ---- */
+void worker_poke(struct worker *w);
+void worker_post(struct worker *from, uint32_t to, const struct mail *mail);
+/* Whether the worker may take up operations now. */
+bool worker_serves(const struct worker *w);
+
+/* ---- step.c ---- */
+struct step {
+    struct event event;
+    struct bytes key;
+    uint64_t hash;
+    uint8_t space;
+    struct flow *mine;    /* the flow on whose behalf the key is stepped */
+    struct call *call;    /* the operation that is stepped; parked if the engine says so */
+    struct bytes payload; /* what EFF_APPLY stores */
+    uint8_t payload_flags;
+    bool force;           /* a follower's write may use the headroom */
+    int err;              /* out: memory refused the payload; nothing happened */
+    bool parked;          /* out: call waits for the key */
+};
+void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kind);
+/* Steps the key machine under ref's lock, and releases it. */
+void step_locked(struct worker *w, struct step *s, struct store_ref *ref);
+void step_key(struct worker *w, struct step *s);
+/* Steps a flow; it may be gone afterwards. */
+void step_flow(struct worker *w, struct flow *f, enum ev_kind kind, uint8_t code,
+               const struct msg *msg, uint8_t from);
+/* Steps the flow machine of the whole worker (ROUTE_WORKER). */
+void step_worker(struct worker *w, const struct msg *msg, uint8_t from);
+struct flow *flow_reserve(struct worker *w);
+void flow_give_back(struct worker *w, struct flow *f);
+void flow_open(struct worker *w, struct flow *f, const struct step *s);
+struct flow *flow_of_ref(struct worker *w, uint32_t ref);
+/* Opens a flow that asks a majority to confirm the reads in worker.checking. */
+void flow_check_reads(struct worker *w);
+uint64_t portable_hash(struct worker *w, struct bytes key);
+
+/* ---- call.c ---- */
+/* Takes one request of a client (or, with SESSION_NONE, of the node). */
+void call_take(struct worker *w, const struct request *request);
+void call_run(struct worker *w, struct call *c);
+void call_park(struct worker *w, struct call *c);
+void call_wake(struct worker *w, uint8_t space, uint64_t hash);
+void call_wake_all(struct worker *w);
+void call_timer(struct worker *w, struct call *c);
+/* The flow of an update, or of a check, has ended. */
+void call_outcome(struct worker *w, struct call *c, enum reply_code code);
+void call_finish(struct worker *w, struct call *c, const struct answer *answer);
+void call_fail(struct worker *w, struct call *c, int err);
+void call_ready(struct worker *w, struct call *c);
+void call_release(struct worker *w, struct call *c);
+
+/* ---- session.c ---- */
+void session_add(struct worker *w, struct call *c);
+/* Lets every command start that no earlier one forbids. */
+void session_pump(struct worker *w, uint32_t session);
+/* Sends the answers that are due, in order, then pumps. */
+void session_flush(struct worker *w, uint32_t session);
+/* Whether a finished update must wait for an earlier command of its session. */
+bool session_gates(struct worker *w, const struct call *c);
+
+/* ---- output.c ---- */
+void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg);
+void output_flush(struct worker *w);
+void output_view(struct worker *w, uint8_t to, const struct view_msg *msg);
+void output_deinit(struct worker *w);
+
+/* ---- input.c ---- */
+uint32_t input_frames(struct worker *w, uint32_t max);
+void input_self(struct worker *w);
+void input_batch(struct worker *w, struct bytes body, uint8_t from);
+
+/* ---- control.c: worker 0 ---- */
+void control_poll(struct worker *w);
+void control_frame(struct worker *w, const struct frame *frame);
+void control_event(struct worker *w, struct view_event *event);
+uint64_t control_deadline(const struct worker *w);
+/* Every worker: adopts the published view if it is newer. */
+void control_adopt(struct worker *w);
+
+/* ---- transfer.c: worker 0 ---- */
+void transfer_poll(struct worker *w);
+void transfer_restart(struct worker *w);
+void transfer_message(struct worker *w, const struct msg *msg, uint8_t from);
+uint64_t transfer_deadline(const struct worker *w);
+
+/* ---- sweep.c: worker 0 ---- */
+void sweep_poll(struct worker *w);
+
+#endif

@@ -1,0 +1,183 @@
+/* The node: the shell that lets pure protocols touch a store and the world. It locks an object,
+ * steps its engine, publishes the result and turns effects into frames, replies and timers. It
+ * makes no system call itself: ports, client requests, wake-ups and time reach it through struct
+ * env and worker_poll's arguments, so that the server's threads and the simulator run the same
+ * code.
+ *
+ * Threads. node_create and node_destroy run alone. worker_* functions run on the thread that owns
+ * the worker, one at a time; workers run concurrently. node_* queries may run on any thread. */
+#ifndef HORKOS_NODE_NODE_H
+#define HORKOS_NODE_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/nodeset.h"
+#include "engine/engine.h"
+#include "engine/op.h"
+#include "store/store.h"
+#include "view/machine.h"
+#include "wire/frame.h"
+
+#define WORKERS_MAX 64u
+#define SPACES_MAX 16u
+#define SESSION_NONE UINT32_MAX
+
+struct node;
+struct worker;
+
+/* One operation of a client's session; tag is the caller's, echoed by the reply. */
+struct request {
+    uint32_t session;
+    uint64_t tag;
+    struct op op; /* its bytes stay good until env.request is called again */
+};
+
+struct reply {
+    uint32_t session;
+    uint64_t tag;
+    struct answer answer; /* its bytes are good during the call only */
+};
+
+/* What a worker needs from outside. All callbacks run inside worker_poll on its thread, except
+ * wake, which any worker's thread may call. None may call back into the node. */
+struct env {
+    void *context;
+    /* The next frame that has arrived for this worker, false when there is none. The bytes stay
+     * good until the next call. */
+    bool (*receive)(void *context, uint32_t worker, struct bytes *frame_out);
+    /* Sends one sealed frame to the node that its header names as the target. */
+    void (*send)(void *context, uint32_t worker, uint8_t to, struct bytes frame);
+    /* The next request that has arrived, false when there is none. Only for open sessions. */
+    bool (*request)(void *context, uint32_t worker, struct request *request_out);
+    /* Every request is answered exactly once, in each session in the order of its requests. */
+    void (*reply)(void *context, uint32_t worker, const struct reply *reply);
+    /* The worker has mail and is asleep. */
+    void (*wake)(void *context, uint32_t worker);
+    /* Wall clock, ms since 1970: for expiry only. */
+    uint64_t (*wall_ms)(void *context);
+    /* Keeps {generation, epoch} durably before it returns (PROTOCOLS Views 5). */
+    void (*persist)(void *context, uint64_t generation, uint32_t epoch);
+};
+
+struct space_config {
+    const struct engine_ops *ops; /* NULL: the space does not exist */
+    const void *engine;           /* the engine's configuration; must outlive the node */
+    bool async_reads;             /* reads are confirmed by a majority instead of a lease */
+    struct store_config store;
+};
+
+struct node_config {
+    uint8_t self;
+    uint32_t workers;         /* 1 .. WORKERS_MAX */
+    uint64_t cluster;         /* id: strangers are told apart */
+    uint64_t seed;            /* of back-off, O1, cursors */
+    uint32_t calls_max;       /* operations in progress a worker; 0: 4096 */
+    uint32_t flows_max;       /* pending updates and replays a worker; 0: 4096 */
+    uint32_t sessions_max;    /* open sessions a worker; 0: 1024 */
+    uint32_t session_calls_max; /* unanswered requests a session; 0: 128 */
+    uint64_t parked_us;       /* a parked operation prods its key (mlt); 0: 10 ms */
+    uint64_t answer_us;       /* no operation stays unanswered longer; 0: 5 s */
+    uint64_t no_lease_us;     /* how long an operation waits for a lease; 0: the lease time */
+    uint32_t rmw_tries_max;   /* how often a lost RMW is tried again; 0: 64 */
+    uint32_t chunk_bytes;     /* of a join's transfer; 0: 64 KiB */
+    uint64_t sweep_us;        /* one pass of the background sweep over a store; 0: 1 s */
+    struct view_config view;  /* self, nonce and configured included */
+    struct space_config spaces[SPACES_MAX];
+    uint64_t rules_off;       /* HK_MUTANTS builds only: bits of enum node_rule */
+};
+
+int node_create(const struct node_config *config, const struct env *env, uint64_t now_us,
+                struct node **node_out) __attribute__((warn_unused_result));
+/* Answers every open request (HK_ERR_UNKNOWN for updates in flight, HK_ERR_UNAVAILABLE for the
+ * rest) through env.reply, then frees everything. */
+void node_destroy(struct node *node);
+
+struct worker *node_worker(struct node *node, uint32_t index);
+
+enum poll_flag {
+    POLL_WIPE = 1, /* this incarnation was dropped: destroy the node, create a new one with a
+                      fresh nonce (PROTOCOLS Views 8) */
+};
+
+struct poll_result {
+    uint32_t events; /* what was handled; 0: idle */
+    uint32_t flags;  /* enum poll_flag */
+};
+
+/* Handles up to max_events of each kind of input, then flushes what goes out. now_us was read
+ * after the inputs arrived (CLOCK_BOOTTIME). */
+struct poll_result worker_poll(struct worker *worker, uint64_t now_us, uint32_t max_events);
+
+/* When the worker wants to be polled next although nothing arrives. */
+uint64_t worker_deadline(const struct worker *worker);
+
+/* Before sleeping: false if mail has come meanwhile (then poll instead). After sleeping: awake. */
+bool worker_sleep(struct worker *worker);
+void worker_awake(struct worker *worker);
+
+/* Sessions: one client connection each, on one worker. HK_ERR_FULL past sessions_max. Closing
+ * forgets what is unanswered; its updates stay in flight. */
+int worker_session_open(struct worker *worker, uint32_t *session_out)
+    __attribute__((warn_unused_result));
+void worker_session_close(struct worker *worker, uint32_t session);
+/* Whether the session (and the worker) can take another request. */
+bool worker_session_ready(const struct worker *worker, uint32_t session);
+
+/* SIGTERM: serves nothing more and asks to be dropped. */
+void worker_leave(struct worker *control);
+/* The operator's new configured set. Only worker 0. */
+void worker_configure(struct worker *control, nodeset configured);
+
+enum node_drop {
+    NODE_DROP_GENERATION, /* frame of another generation of the cluster */
+    NODE_DROP_SENDER,     /* from a process that is no member of the view */
+    NODE_DROP_MESSAGE,    /* a message that does not decode, or that the engine calls invalid */
+    NODE_DROP_SPACE,      /* a space that is not configured here */
+    NODE_DROP_MEMORY,     /* no memory for a follower's value, even with headroom */
+    NODE_DROP_CHUNK,      /* a chunk that nobody waits for, or a request for one in a wrong epoch */
+    NODE_DROPS
+};
+extern const char *const node_drop_names[NODE_DROPS];
+
+struct node_stats {
+    uint64_t frames_in, frames_out, messages_in, messages_out, bytes_out;
+    uint64_t reads, updates, parked, replays, rmw_retries, unknown, unavailable;
+    uint64_t chunks_in, chunk_items;
+    uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
+};
+/* Sums the workers' counters; approximate while they run. */
+void node_stats(const struct node *node, struct node_stats *stats_out);
+
+/* A copy of the newest decided view, its lease and the node's status. Any thread. */
+struct node_status {
+    struct view view;
+    enum view_status status;
+    uint64_t lease_until_us;
+    uint32_t epoch_adopted; /* all workers are in this epoch */
+};
+void node_status(const struct node *node, uint64_t now_us, struct node_status *status_out);
+
+/* The store of a space: for tests and the simulator's comparison of replicas. */
+struct store *node_store(struct node *node, uint32_t space);
+struct store_thread *worker_store_thread(struct worker *worker, uint32_t space);
+
+/* Asserts the invariants of everything that this worker holds, and of the view machine on worker
+ * 0 (after every poll in simulation). */
+void worker_check(const struct worker *worker);
+
+/* Rules that a HK_MUTANTS build can switch off (node_config.rules_off). */
+enum node_rule {
+    NODE_RULE_LEASE,         /* operations are taken up only under a lease */
+    NODE_RULE_LEASE_ANSWER,  /* "done" is said only under a lease */
+    NODE_RULE_ORDER,         /* a session's commands on one key take effect in its order */
+    NODE_RULE_BARRIER,       /* PROTOCOLS Hermes 13: an RMW is a barrier */
+    NODE_RULE_COPY_FIRST,    /* a shadow says COPIED only when every chunk came */
+    NODE_RULE_DONOR_EPOCH,   /* PROTOCOLS Views 9, Hermes 2: donors answer only in their epoch */
+    NODE_RULE_RETRY_DECIDED, /* an update is tried again only when it is certainly lost */
+    NODE_RULES
+};
+extern const char *const node_rule_names[NODE_RULES];
+
+#endif

@@ -1,0 +1,132 @@
+/* The view protocol as a pure state machine: an event and the time come in, effects go out.
+ * Paxos instance e+1 is run by the processes of view e; leases are granted by heartbeats.
+ * No I/O, no clock, no allocation; the machine is plain memory, so that it can be copied. */
+#ifndef HORKOS_VIEW_MACHINE_H
+#define HORKOS_VIEW_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/nodeset.h"
+#include "base/random.h"
+#include "view/message.h"
+#include "view/view.h"
+
+struct view_config {
+    uint8_t self;
+    uint64_t nonce;      /* random boot number of this incarnation; never 0 */
+    nodeset configured;  /* the nodes of the configuration file, self included */
+    uint32_t lease_us;   /* what a granter grants, counted from the receipt of the heartbeat */
+    uint32_t margin_us;  /* the holder counts lease_us - margin_us from sending (drift and delay) */
+    uint32_t heartbeat_us;
+    uint32_t suspect_us; /* silence after which a member is suspected */
+    uint16_t cids_per_member;
+    bool bootstrap;      /* the operator's --bootstrap: form a first view although state was kept */
+    /* What the state file kept (PROTOCOLS Views 5); 0, 0 on a first start. */
+    uint64_t kept_generation;
+    uint32_t kept_epoch;
+    uint64_t seed;       /* for ballots' back-off and new generations */
+};
+
+enum view_event_kind {
+    VIEW_EVENT_TICK,      /* time passed; healthy says that every worker made progress since the
+                             last tick (PROTOCOLS Views 10) */
+    VIEW_EVENT_MESSAGE,   /* a view message from node `from`, incarnation `nonce` */
+    VIEW_EVENT_SUSPECT,   /* `node` left INVs unacknowledged for a lease, or reset its connection */
+    VIEW_EVENT_COPIED,    /* this shadow holds every key: it may be promoted */
+    VIEW_EVENT_ADOPTED,   /* all workers of this node are in epoch `epoch` (PROTOCOLS Views 9) */
+    VIEW_EVENT_LEAVE,     /* SIGTERM: give the lease up and ask to be dropped */
+    VIEW_EVENT_CONFIGURE, /* the operator's new configured set (PROTOCOLS Views 6) */
+    VIEW_EVENT_HINT,      /* `node` sent protocol messages of an older epoch: tell it the view */
+};
+
+struct view_event {
+    enum view_event_kind kind;
+    uint64_t now_us; /* CLOCK_BOOTTIME */
+    uint8_t node;    /* MESSAGE: sender; SUSPECT, HINT: whom */
+    bool healthy;
+    uint32_t epoch;
+    uint64_t nonce;      /* MESSAGE: the sender's incarnation, as its frame says */
+    uint64_t generation; /* MESSAGE: the sender's generation, as its frame says; 0: none yet */
+    nodeset configured;
+    const struct view_msg *msg;
+};
+
+enum view_effect_kind {
+    VIEW_EFFECT_SEND,    /* msg to node `to` */
+    VIEW_EFFECT_INSTALL, /* machine->view is new: workers adopt it, then VIEW_EVENT_ADOPTED */
+    VIEW_EFFECT_WIPE,    /* a view without this incarnation was learned: wipe the store and come back
+                            as a new incarnation (PROTOCOLS Views 8) */
+    VIEW_EFFECT_PERSIST, /* keep {generation, epoch} before anything else leaves the node */
+};
+
+struct view_effect {
+    enum view_effect_kind kind;
+    uint8_t to;
+    struct view_msg msg;
+};
+
+#define VIEW_EFFECTS_MAX (2u * NODES_MAX + 8u)
+struct view_effects {
+    uint32_t n;
+    struct view_effect e[VIEW_EFFECTS_MAX];
+};
+
+struct view_machine; /* defined in view/machine_state.h; caller-owned plain memory */
+
+void view_init(struct view_machine *m, const struct view_config *config, uint64_t now_us);
+/* The only dispatcher. Appends to fx, which the caller empties. */
+void view_step(struct view_machine *m, const struct view_event *event, struct view_effects *fx);
+
+/* The decided view that this process holds; epoch 0: none. */
+const struct view *view_current(const struct view_machine *m);
+/* The end of the lease (exclusive) by this process's clock: it may take up an operation at `now`
+ * only if now < view_lease_until. 0 while it is no operational member. */
+uint64_t view_lease_until(const struct view_machine *m);
+/* PROTOCOLS Views 7: whether this process may confirm `epoch` to an asynchronous read: it is a
+ * member in that epoch and accepted no value for the next one. */
+bool view_confirms(const struct view_machine *m, uint32_t epoch);
+/* When view_step wants the next TICK at the latest. */
+uint64_t view_deadline(const struct view_machine *m);
+
+enum view_status {
+    VIEW_STATUS_FORMING,   /* no view: waits for every configured node */
+    VIEW_STATUS_REFUSING,  /* no view, and kept state or a peer's view forbids to form one */
+    VIEW_STATUS_JOINING,   /* no member yet, or a shadow */
+    VIEW_STATUS_SERVING,   /* operational and leased (as of the last step) */
+    VIEW_STATUS_NO_LEASE,  /* operational, but without a lease */
+    VIEW_STATUS_LEAVING,
+};
+enum view_status view_status(const struct view_machine *m, uint64_t now_us);
+
+/* Asserts the invariants of the machine (after every step in simulation). */
+void view_check(const struct view_machine *m);
+
+/* Rules that can be switched off in a HK_MUTANTS build, each a bit; in every other build the
+ * rules are constants and cannot be switched. */
+enum view_rule {
+    VIEW_RULE_GRANTS_FIRST,     /* 1: accept a drop only when its grants have run out */
+    VIEW_RULE_PROMISE_DROPS,    /* 2: a promise stops grants to those whom the proposal drops */
+    VIEW_RULE_MEMBERS_VOTE,     /* 3: only members of the view vote in the next instance */
+    VIEW_RULE_MEMBERS_GRANT,    /* 3: an unadmitted process grants nothing */
+    VIEW_RULE_ADMISSION_WAIT,   /* 3: for one grant after admission, accept no drop */
+    VIEW_RULE_GRANT_EPOCH,      /* 4: a grant needs a heartbeat of at least the own epoch */
+    VIEW_RULE_GRANT_INCARNATION,/* 4: a grant names the incarnation */
+    VIEW_RULE_GRANT_MEMBERS,    /* 4: a lease counts only grants of members of the own view */
+    VIEW_RULE_ACCEPT_ENDS_LEASE,/* 4: accepting a view without itself ends a node's lease */
+    VIEW_RULE_FIRST_VIEW_ALL,   /* 5: the first view needs every configured node */
+    VIEW_RULE_KEPT_STATE,       /* 5: kept state refuses to form a first view */
+    VIEW_RULE_JOINT_MAJORITY,   /* 6: majorities of both configured sets */
+    VIEW_RULE_LIVE_MAJORITY,    /* 7: live members hold a majority */
+    VIEW_RULE_CONFIRM,          /* 7: no confirmation after accepting the next epoch */
+    VIEW_RULE_WIPE,             /* 8: a dropped incarnation wipes itself */
+    VIEW_RULE_NO_READMIT,       /* 8: a dropped incarnation is never admitted again */
+    VIEW_RULE_ADOPTED,          /* 9: promotion and donation need all workers in the epoch */
+    VIEW_RULE_HEALTHY,          /* 10: heartbeats need progress of every worker */
+    VIEW_RULES
+};
+extern const char *const view_rule_names[VIEW_RULES];
+/* HK_MUTANTS builds only; the set is a field of the machine, so that one process can hold both. */
+void view_switch_off(struct view_machine *m, enum view_rule rule);
+
+#endif

@@ -1,0 +1,69 @@
+/* Frames: what a port carries between a worker of one process and a worker of another. The header
+ * says from whom, to whom, and in which cluster, generation and epoch; a checksum covers all.
+ * A frame that fails a check is dropped and counted by reason. */
+#ifndef HORKOS_WIRE_FRAME_H
+#define HORKOS_WIRE_FRAME_H
+
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+#define FRAME_HEADER 64u
+#define FRAME_BODY_MAX (64u * 1024u * 1024u + 256u * 1024u)
+#define FRAME_MAGIC 0x534f4b48u /* "HKOS" in little-endian order */
+#define FRAME_VERSION 1u
+
+enum frame_kind {
+    FRAME_VIEW = 1,  /* body: one view message */
+    FRAME_BATCH = 2, /* body: messages (msg.h), one after another */
+};
+
+struct frame {
+    uint16_t version; /* FRAME_VERSION unless another was negotiated */
+    uint8_t kind;     /* enum frame_kind */
+    uint8_t source;   /* node ids */
+    uint8_t target;
+    uint8_t source_worker;
+    uint8_t target_worker; /* already reduced modulo the target's number of workers */
+    uint32_t epoch;        /* the sender's view */
+    uint64_t cluster;      /* id from the configuration: strangers are told apart */
+    uint64_t generation;   /* of the sender's view; 0 while it has none */
+    uint64_t nonce;        /* the sender's incarnation */
+    uint64_t target_nonce; /* the incarnation that it is meant for; 0: whichever (view messages) */
+    struct bytes body;
+};
+
+enum frame_drop {
+    FRAME_DROP_NONE,
+    FRAME_DROP_SHORT,    /* shorter than its header or its length */
+    FRAME_DROP_MAGIC,
+    FRAME_DROP_VERSION,
+    FRAME_DROP_KIND,
+    FRAME_DROP_LENGTH,   /* longer than allowed, or trailing bytes */
+    FRAME_DROP_CHECKSUM,
+    FRAME_DROP_CLUSTER,
+    FRAME_DROP_TARGET,   /* meant for another node, or for another incarnation */
+    FRAME_DROP_SOURCE,   /* a node id that is out of range, this node itself, or no nonce */
+    FRAME_DROP_RESERVED, /* bytes that must be zero are not */
+    FRAME_DROPS
+};
+extern const char *const frame_drop_names[FRAME_DROPS];
+
+/* Writes the header for the body that already stands at out + FRAME_HEADER (f->body.n bytes;
+ * f->body.at is ignored), checksum included. Returns the frame's length. Asserts what frame_open
+ * would refuse at every receiver: a body over FRAME_BODY_MAX, an unknown kind, a node id out of
+ * range, a frame to its own sender, no nonce, or a batch for whichever incarnation. */
+uint32_t frame_seal(const struct frame *f, uint8_t *out);
+
+/* For streams, where frames follow each other: the length of the frame whose header starts at
+ * header.at. Checks only what makes the length worth waiting for (FRAME_DROP_SHORT, _MAGIC,
+ * _VERSION, _LENGTH); after any of these but SHORT the stream cannot be followed any further. */
+enum frame_drop frame_length(struct bytes header, uint32_t *length_out)
+    __attribute__((warn_unused_result));
+
+/* Checks one whole frame, in the order of docs/WIRE.md. cluster, self and nonce are the
+ * receiver's. f_out is written only if the answer is FRAME_DROP_NONE; its body points into in. */
+enum frame_drop frame_open(struct bytes in, uint64_t cluster, uint8_t self, uint64_t nonce,
+                           struct frame *f_out) __attribute__((warn_unused_result));
+
+#endif
