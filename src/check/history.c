@@ -3,14 +3,10 @@
 #include <inttypes.h>
 
 static const char *const kind_names[] = {
-    [HISTORY_READ] = "READ",
-    [HISTORY_WRITE] = "WRITE",
-    [HISTORY_DELETE] = "DELETE",
-    [HISTORY_DELETE_IF] = "DELETE_IF",
-    [HISTORY_SET_IF] = "SET_IF",
-    [HISTORY_SET_ABSENT] = "SET_ABSENT",
-    [HISTORY_ADD] = "ADD",
-    [HISTORY_GETSET] = "GETSET",
+    [HISTORY_READ] = "READ",     [HISTORY_WRITE] = "WRITE",
+    [HISTORY_DELETE] = "DELETE", [HISTORY_DELETE_IF] = "DELETE_IF",
+    [HISTORY_SET_IF] = "SET_IF", [HISTORY_SET_ABSENT] = "SET_ABSENT",
+    [HISTORY_ADD] = "ADD",       [HISTORY_GETSET] = "GETSET",
 };
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
@@ -124,8 +120,7 @@ size_t history_op_print(const struct history_op *op, char *to, size_t size)
     int n;
     if (op->outcome == HISTORY_OK) {
         print_answer(op, answer, sizeof answer);
-        n = snprintf(to, size,
-                     "%" PRIu64 "..%" PRIu64 " client %" PRIu32 " key %" PRIu64 ": %s%s",
+        n = snprintf(to, size, "%" PRIu64 "..%" PRIu64 " client %" PRIu32 " key %" PRIu64 ": %s%s",
                      op->begin_us, op->end_us, op->client, op->key, call, answer);
     } else {
         n = snprintf(to, size, "%" PRIu64 ".. client %" PRIu32 " key %" PRIu64 ": %s (%s)",

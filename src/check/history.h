@@ -9,14 +9,14 @@
 #include <stdio.h>
 
 enum history_kind {
-    HISTORY_READ,        /* out: the value seen, or absent */
-    HISTORY_WRITE,       /* in: the value written */
-    HISTORY_DELETE,      /* blind: the key is absent afterwards */
-    HISTORY_DELETE_IF,   /* deletes if the value equals expected; ok says whether it did */
-    HISTORY_SET_IF,      /* expected -> in; ok says whether the condition held */
-    HISTORY_SET_ABSENT,  /* sets in if the key is absent (NX); ok says whether it was */
-    HISTORY_ADD,         /* absent counts as 0; in: the delta; out: the value after it */
-    HISTORY_GETSET,      /* in: the new value; out: the value before, or absent */
+    HISTORY_READ,       /* out: the value seen, or absent */
+    HISTORY_WRITE,      /* in: the value written */
+    HISTORY_DELETE,     /* blind: the key is absent afterwards */
+    HISTORY_DELETE_IF,  /* deletes if the value equals expected; ok says whether it did */
+    HISTORY_SET_IF,     /* expected -> in; ok says whether the condition held */
+    HISTORY_SET_ABSENT, /* sets in if the key is absent (NX); ok says whether it was */
+    HISTORY_ADD,        /* absent counts as 0; in: the delta; out: the value after it */
+    HISTORY_GETSET,     /* in: the new value; out: the value before, or absent */
 };
 
 enum history_outcome {
@@ -32,15 +32,15 @@ enum history_outcome {
  * makes the checkers weaker and never wrong. */
 struct history_op {
     uint64_t begin_us;
-    uint64_t end_us;   /* of OK; ignored for the rest. begin_us <= end_us */
+    uint64_t end_us; /* of OK; ignored for the rest. begin_us <= end_us */
     uint64_t key;
-    int64_t in;        /* HISTORY_ABSENT where the kind has no input */
-    int64_t expected;  /* SET_IF, DELETE_IF: the value compared with (may be HISTORY_ABSENT) */
-    int64_t out;       /* the value returned */
+    int64_t in;       /* HISTORY_ABSENT where the kind has no input */
+    int64_t expected; /* SET_IF, DELETE_IF: the value compared with (may be HISTORY_ABSENT) */
+    int64_t out;      /* the value returned */
     uint32_t client;
-    uint8_t kind;      /* enum history_kind */
-    uint8_t outcome;   /* enum history_outcome */
-    bool ok;           /* SET_IF, SET_ABSENT, DELETE_IF: the condition held; DELETE: unused */
+    uint8_t kind;    /* enum history_kind */
+    uint8_t outcome; /* enum history_outcome */
+    bool ok;         /* SET_IF, SET_ABSENT, DELETE_IF: the condition held; DELETE: unused */
     uint8_t reserved;
 };
 
@@ -74,9 +74,9 @@ enum check_result {
 };
 
 struct check_report {
-    uint64_t key;        /* of the first refused key, or the one that was too hard */
-    uint64_t states;     /* states visited, of all keys together */
-    char text[1024];     /* for people: the operations in question, one a line; "" if accepted */
+    uint64_t key;    /* of the first refused key, or the one that was too hard */
+    uint64_t states; /* states visited, of all keys together */
+    char text[1024]; /* for people: the operations in question, one a line; "" if accepted */
 };
 
 /* Registers whose writes all write different values: linearizable in O(n log n) by comparing

@@ -14,10 +14,10 @@
 struct report_stuck {
     uint64_t done; /* operations that returned and have their place in the order */
     uint64_t total;
-    int64_t value; /* of the key after them */
+    int64_t value;                                      /* of the key after them */
     const struct history_op *before[REPORT_BEFORE_MAX]; /* the last that changed it, oldest first */
     const struct history_op *next[REPORT_NEXT_MAX];     /* one must be next, and none can */
-    const struct history_op *later[REPORT_LATER_MAX];   /* still must see value, that none restores */
+    const struct history_op *later[REPORT_LATER_MAX];   /* must still see value; none restores it */
     uint32_t before_n;
     uint32_t next_n;
     uint32_t later_n;

@@ -1,6 +1,11 @@
-/* The set of states that a search has visited, each kept as a fingerprint of 128 bits. Two states
- * that share one would make the search skip the second, and so refuse what it should accept; with
- * the largest bound, 50 million states, the chance is about 4e-24 a key. */
+/* The states that a search has visited: the set of returned steps in the order and the value, kept
+ * as a fingerprint of 96 bits, and which steps of unknown outcome were used to get there. Those
+ * need never be used, so whatever can follow a state can follow one with the same fingerprint and
+ * fewer of them; a state is new only if no such state was visited.
+ *
+ * Two states that share a fingerprint by chance would make the search skip the second, and so
+ * refuse what it should accept. With the largest bound, 50 million states, the chance is about
+ * 2e-14 a key. */
 #ifndef HORKOS_CHECK_SEEN_H
 #define HORKOS_CHECK_SEEN_H
 
@@ -10,7 +15,7 @@
 
 struct fingerprint {
     uint64_t low;
-    uint64_t high;
+    uint32_t high;
 };
 
 /* A number's own random-looking fingerprint. That of a set is the XOR of its members', so adding
@@ -25,7 +30,7 @@ static inline struct fingerprint fingerprint_of(uint64_t number)
     z = (2 * number + 2) * 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    f.high = z ^ (z >> 31);
+    f.high = (uint32_t)(z ^ (z >> 31));
     return f;
 }
 
@@ -34,10 +39,22 @@ static inline struct fingerprint fingerprint_xor(struct fingerprint a, struct fi
     return (struct fingerprint){a.low ^ b.low, a.high ^ b.high};
 }
 
+/* There can be many, so the fingerprint stands here without padding. */
+struct seen_slot {
+    uint64_t low;
+    uint32_t high;
+    uint32_t head; /* of its records: a number from 1; 0: the slot is empty */
+};
+_Static_assert(sizeof(struct seen_slot) == 16, "four to a cache line");
+
 struct seen {
-    struct fingerprint *slots; /* open addressing; all zero bits: empty */
+    size_t words;            /* of the bits that say which unknown steps were used */
+    struct seen_slot *slots; /* open addressing */
     size_t slots_n;
-    size_t n;
+    size_t slots_used;
+    uint64_t *records; /* each: the number of the next record or 0, then the bits */
+    size_t records_n;
+    size_t records_max;
 };
 
 enum seen_result {
@@ -47,8 +64,9 @@ enum seen_result {
 };
 
 /* An empty set holds no memory yet. */
-void seen_init(struct seen *s);
+void seen_init(struct seen *s, size_t words);
 void seen_deinit(struct seen *s);
-enum seen_result seen_add(struct seen *s, struct fingerprint f);
+/* used has s->words words; bit i is for unknown step i. */
+enum seen_result seen_add(struct seen *s, struct fingerprint f, const uint64_t *used);
 
 #endif

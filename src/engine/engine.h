@@ -56,7 +56,8 @@ struct event {
     bool confirms;           /* this process may confirm view->epoch (view_confirms) */
     uint64_t now_us;
     uint64_t random;         /* fresh for each event */
-    uint64_t key_hash;       /* the same on every member (seeded by the view's generation) */
+    uint64_t key_hash;       /* the same on every member; given with EV_SWEEP and ROUTE_WORKER */
+    uint64_t local_hash;     /* of the key in this node's store; given to key machines */
     const struct view *view; /* the view that this worker has adopted */
     const struct msg *msg;   /* EV_MSG */
     const void *config;      /* the engine's own configuration of this space */
@@ -76,6 +77,15 @@ enum eff_kind {
     EFF_CLOSE,  /* flow: the slot is free (after EFF_REPLY, if any) */
     EFF_DROP,   /* the message was ignored: `code` is an enum engine_drop; counted */
     EFF_BEHIND, /* the sender's epoch is older than ours: the view protocol shall tell it */
+};
+
+/* Codes that the node knows; an engine's own start at CODE_ENGINE_FIRST. */
+enum {
+    KEY_CODE_COMPLETE = 1, /* EFF_KEY: the flow has all it waited for. The node may hold this step
+                              back while an earlier command of the session is unfinished ... */
+    FLOW_CODE_NUDGE = 1,   /* EV_KEY from the node: ... and nudges the flow later, which emits
+                              KEY_CODE_COMPLETE again if it still holds in the current epoch */
+    CODE_ENGINE_FIRST = 8,
 };
 
 enum reply_code {

@@ -16,7 +16,6 @@
 #define WAKE_RING 1024u     /* wake-ups in flight to a worker; past it: wake everything */
 #define BURST_MAX 16u       /* messages whose cache misses overlap */
 #define FRAME_FULL (60u * 1024u) /* a frame that has grown to this is sent at once */
-#define EVENT_CHAIN_MAX 8u  /* a step leads to at most this many steps inside it */
 
 /* ---- Operations of clients ---- */
 
@@ -35,14 +34,16 @@ struct call {
     struct list_link link;         /* free, ready, parked or checking list */
     struct list_link session_link; /* the session's commands in order */
     struct timer timer;
-    struct op op;                  /* its bytes are the call's own (memory) */
+    struct op op;                  /* the key's bytes are its own, the rest once owned */
     uint64_t hash;                 /* of the key, in its space's store */
     uint64_t tag;
     uint64_t arrived_us;
     uint64_t expired_ms; /* not 0: first delete the value with this deadline */
-    uint8_t *memory;     /* key, value and arg */
+    uint8_t *memory;     /* the key */
+    uint8_t *extra;      /* value and arg, once the call has outlived its request */
     uint8_t *result;     /* the answer's bytes */
     uint32_t memory_bytes;
+    uint32_t extra_bytes;
     uint32_t result_bytes;
     struct answer answer;
     uint32_t session; /* SESSION_NONE: the node's own, or closed by the client */
@@ -54,7 +55,7 @@ struct call {
     bool rmw;
     bool gated;       /* could complete, but an earlier command of its session has not */
     bool ungated;     /* a timer passed: complete in whichever order */
-    bool answered;    /* the client has heard UNKNOWN; the flow goes on */
+    bool owned;       /* value and arg are its own: it can be tried again */
 };
 
 struct session {
@@ -76,7 +77,17 @@ struct flow {
     uint64_t waiting_us;      /* since when its members owe an acknowledgement */
     uint8_t *key_memory;
     uint8_t space;
+    bool key_heap; /* key_memory is malloc's: the store had no room */
     bool used;
+};
+
+/* What a timer belongs to. */
+enum { TIMER_CALL = 1, TIMER_FLOW = 2 };
+
+/* A flow whose completion was gated and may go on. */
+struct nudge {
+    uint32_t ref;
+    uint32_t gen;
 };
 
 /* ---- Output: one buffer a peer; several sealed frames and the open one stand in it ---- */
@@ -118,12 +129,37 @@ struct space {
 
 struct transfer {
     uint64_t cursor;
+    uint64_t after;    /* hash up to which the bucket at cursor has come */
     uint64_t asked_us; /* 0: nothing asked */
     uint64_t donor_nonce;
     uint32_t epoch;    /* in which the chunk was asked for */
     uint8_t donor;     /* NODE_NONE: choose one */
     uint8_t space;     /* the one being copied */
     bool done;
+};
+
+/* ---- The background walk of worker 0 (sweep.c) ---- */
+
+#define SWEEP_KEYS_MAX 64u         /* keys that one step of the sweep takes from the walk */
+#define SWEEP_BYTES (128u * 1024u) /* and their bytes */
+
+struct sweep_key {
+    uint64_t hash;
+    uint32_t at; /* of its bytes */
+    uint32_t n;
+    int64_t expired_ms; /* 0: not a matter of expiry */
+};
+
+struct sweep {
+    uint64_t cursor;
+    uint64_t due_us;
+    uint64_t wall_ms;
+    uint8_t space;
+    bool soon; /* the view changed: look for keys left Invalid without pausing */
+    uint32_t keys_n;
+    uint32_t bytes_n;
+    struct sweep_key keys[SWEEP_KEYS_MAX];
+    uint8_t *bytes;
 };
 
 struct worker {
@@ -141,26 +177,27 @@ struct worker {
     struct flow *flows_memory;
     struct list_link flows;      /* in issue order */
     struct list_link flows_free;
-    uint32_t *adopt;             /* refs of flows while a view is adopted */
+    struct nudge *adopt;         /* the flows, while a view is adopted */
+    struct nudge *nudge;         /* flows_max + 1 of them */
+    uint32_t nudges;
     struct call *calls_memory;
     struct list_link calls_free;
     struct list_link ready;
     struct list_link checking;   /* reads of this poll that want confirmation */
     struct list_link parked[PARKED_LISTS];
-    uint32_t parked_n;
-    uint32_t ready_n;
     struct session *sessions;
     struct wheel wheel;
 
-    uint8_t *scratch;   /* a stored value: STORE_VALUE_MAX is reserved, touched as needed */
-    uint8_t *evaluated; /* a new value */
+    uint8_t *scratch;   /* a stored value that is kept inline: STORE_INLINE_MAX bytes */
+    uint8_t *evaluated; /* a new value: node.evaluated_bytes */
     struct outbox out[NODES_MAX];
     nodeset out_pending; /* peers whose outbox is not empty */
     struct outbox self;  /* messages to this worker itself */
 
-    uint64_t sweep_cursor[SPACES_MAX];
-    uint64_t sweep_due_us;
-    bool sweep_soon; /* the view changed: look for keys left Invalid without pausing */
+    struct sweep sweep;
+    uint8_t *chunk; /* of a join, being packed */
+    uint32_t chunk_bytes;
+    uint32_t chunk_capacity;
     struct transfer transfer;
 
     struct node_stats stats;
@@ -184,6 +221,8 @@ struct node {
     struct env env;
     struct space spaces[SPACES_MAX];
     struct worker *workers; /* config.workers of them */
+    uint32_t evaluated_bytes;
+    uint8_t first_space;         /* the lowest that exists */
     struct hash_secret portable; /* the same on every member of a generation */
     uint64_t portable_generation;
 
@@ -194,6 +233,7 @@ struct node {
     uint64_t pinged_us;
     bool healthy;
     bool wipe;
+    bool left;
     uint32_t adopted_told; /* the epoch of the last VIEW_EVENT_ADOPTED */
 
     /* Published by worker 0 under publish_lock, copied by the others. */
@@ -209,6 +249,7 @@ struct node {
     _Atomic uint64_t hints;    /* nodeset: senders of older epochs */
     _Atomic uint64_t suspects; /* nodeset: left INVs unacknowledged for a lease */
     _Atomic uint64_t full;     /* nodeset: members that said that they are full */
+    _Atomic bool out_of_memory; /* this node is: advertised in every frame */
 };
 
 #ifdef HK_MUTANTS
@@ -228,8 +269,10 @@ static inline bool node_rule_on(const struct node *n, enum node_rule rule)
 /* ---- worker.c ---- */
 void worker_poke(struct worker *w);
 void worker_post(struct worker *from, uint32_t to, const struct mail *mail);
-/* Whether the worker may take up operations now. */
-bool worker_serves(const struct worker *w);
+/* Steps the flow again, later in this poll, so that it can complete. */
+void worker_nudge(struct worker *w, const struct flow *f);
+/* Whether this node has no memory for new writes: it says so in every frame. */
+bool worker_full(const struct worker *w);
 
 /* ---- step.c ---- */
 struct step {
@@ -276,9 +319,12 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer);
 void call_fail(struct worker *w, struct call *c, int err);
 void call_ready(struct worker *w, struct call *c);
 void call_release(struct worker *w, struct call *c);
+/* The client is gone: the call ends without an answer, its update stays in flight. */
+void call_cancel(struct worker *w, struct call *c);
 
 /* ---- session.c ---- */
 void session_add(struct worker *w, struct call *c);
+bool session_may_start(struct worker *w, const struct call *c);
 /* Lets every command start that no earlier one forbids. */
 void session_pump(struct worker *w, uint32_t session);
 /* Sends the answers that are due, in order, then pumps. */
@@ -295,6 +341,7 @@ void output_deinit(struct worker *w);
 /* ---- input.c ---- */
 uint32_t input_frames(struct worker *w, uint32_t max);
 void input_self(struct worker *w);
+void input_note_full(struct worker *w, const struct frame *f);
 void input_batch(struct worker *w, struct bytes body, uint8_t from);
 
 /* ---- control.c: worker 0 ---- */
@@ -313,5 +360,7 @@ uint64_t transfer_deadline(const struct worker *w);
 
 /* ---- sweep.c: worker 0 ---- */
 void sweep_poll(struct worker *w);
+void sweep_restart(struct worker *w);
+uint64_t sweep_deadline(const struct worker *w);
 
 #endif

@@ -57,7 +57,7 @@ struct env {
     void (*wake)(void *context, uint32_t worker);
     /* Wall clock, ms since 1970: for expiry only. */
     uint64_t (*wall_ms)(void *context);
-    /* Keeps {generation, epoch} durably before it returns (PROTOCOLS Views 5). */
+    /* Keeps {generation, epoch} durably before it returns (docs/protocols/view.md, rule 5). */
     void (*persist)(void *context, uint64_t generation, uint32_t epoch);
 };
 
@@ -85,7 +85,8 @@ struct node_config {
     uint64_t sweep_us;        /* one pass of the background sweep over a store; 0: 1 s */
     struct view_config view;  /* self, nonce and configured included */
     struct space_config spaces[SPACES_MAX];
-    uint64_t rules_off;       /* HK_MUTANTS builds only: bits of enum node_rule */
+    uint64_t rules_off;       /* HK_MUTANTS builds only: bits of enum node_rule, ... */
+    uint64_t view_rules_off;  /* ... and of enum view_rule */
 };
 
 int node_create(const struct node_config *config, const struct env *env, uint64_t now_us,
@@ -98,7 +99,8 @@ struct worker *node_worker(struct node *node, uint32_t index);
 
 enum poll_flag {
     POLL_WIPE = 1, /* this incarnation was dropped: destroy the node, create a new one with a
-                      fresh nonce (PROTOCOLS Views 8) */
+                      fresh nonce (docs/protocols/view.md, rule 8) */
+    POLL_LEFT = 2, /* the same after worker_leave: the process may exit */
 };
 
 struct poll_result {
@@ -129,6 +131,8 @@ bool worker_session_ready(const struct worker *worker, uint32_t session);
 void worker_leave(struct worker *control);
 /* The operator's new configured set. Only worker 0. */
 void worker_configure(struct worker *control, nodeset configured);
+/* The operator says that only these of the configured nodes are left. Only worker 0. */
+void worker_recover(struct worker *control, nodeset survivors);
 
 enum node_drop {
     NODE_DROP_GENERATION, /* frame of another generation of the cluster */
@@ -143,7 +147,7 @@ extern const char *const node_drop_names[NODE_DROPS];
 
 struct node_stats {
     uint64_t frames_in, frames_out, messages_in, messages_out, bytes_out;
-    uint64_t reads, updates, parked, replays, rmw_retries, unknown, unavailable;
+    uint64_t reads, updates, parked, other_flows, retries, unknown, unavailable;
     uint64_t chunks_in, chunk_items;
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };
@@ -172,9 +176,9 @@ enum node_rule {
     NODE_RULE_LEASE,         /* operations are taken up only under a lease */
     NODE_RULE_LEASE_ANSWER,  /* "done" is said only under a lease */
     NODE_RULE_ORDER,         /* a session's commands on one key take effect in its order */
-    NODE_RULE_BARRIER,       /* PROTOCOLS Hermes 13: an RMW is a barrier */
+    NODE_RULE_BARRIER,       /* an RMW is a barrier for later updates of its session */
     NODE_RULE_COPY_FIRST,    /* a shadow says COPIED only when every chunk came */
-    NODE_RULE_DONOR_EPOCH,   /* PROTOCOLS Views 9, Hermes 2: donors answer only in their epoch */
+    NODE_RULE_DONOR_EPOCH,   /* donors answer only in their epoch */
     NODE_RULE_RETRY_DECIDED, /* an update is tried again only when it is certainly lost */
     NODE_RULES
 };

@@ -25,7 +25,9 @@
 #define STORE_KEY_MAX 65536u
 #define STORE_VALUE_MAX (64u * 1024u * 1024u + 64u)
 #define STORE_THREADS_MAX 64u
+#ifndef STORE_BATCH_MAX
 #define STORE_BATCH_MAX 16u
+#endif
 
 struct store;
 struct store_thread;

@@ -1,6 +1,7 @@
 /* The view protocol as a pure state machine: an event and the time come in, effects go out.
  * Paxos instance e+1 is run by the processes of view e; leases are granted by heartbeats.
- * No I/O, no clock, no allocation; the machine is plain memory, so that it can be copied. */
+ * No I/O, no clock, no allocation; the machine is plain memory, so that it can be copied.
+ * docs/protocols/view.md holds the rules, by number, with what goes wrong without each. */
 #ifndef HORKOS_VIEW_MACHINE_H
 #define HORKOS_VIEW_MACHINE_H
 
@@ -22,7 +23,7 @@ struct view_config {
     uint32_t suspect_us; /* silence after which a member is suspected */
     uint16_t cids_per_member;
     bool bootstrap;      /* the operator's --bootstrap: form a first view although state was kept */
-    /* What the state file kept (PROTOCOLS Views 5); 0, 0 on a first start. */
+    /* What the state file kept (rule 5); 0, 0 on a first start. */
     uint64_t kept_generation;
     uint32_t kept_epoch;
     uint64_t seed;       /* for ballots' back-off and new generations */
@@ -30,13 +31,17 @@ struct view_config {
 
 enum view_event_kind {
     VIEW_EVENT_TICK,      /* time passed; healthy says that every worker made progress since the
-                             last tick (PROTOCOLS Views 10) */
+                             last tick (rule 10) */
     VIEW_EVENT_MESSAGE,   /* a view message from node `from`, incarnation `nonce` */
-    VIEW_EVENT_SUSPECT,   /* `node` left INVs unacknowledged for a lease, or reset its connection */
+    VIEW_EVENT_SUSPECT,   /* `node` left INVs unacknowledged for a lease: suspected for a lease from
+                             now even if its heartbeats go on, so repeat it while that lasts. Not
+                             for a reset connection: silence is noticed before grants run out */
     VIEW_EVENT_COPIED,    /* this shadow holds every key: it may be promoted */
-    VIEW_EVENT_ADOPTED,   /* all workers of this node are in epoch `epoch` (PROTOCOLS Views 9) */
-    VIEW_EVENT_LEAVE,     /* SIGTERM: give the lease up and ask to be dropped */
-    VIEW_EVENT_CONFIGURE, /* the operator's new configured set (PROTOCOLS Views 6) */
+    VIEW_EVENT_ADOPTED,   /* all workers of this node are in epoch `epoch` (rule 9) */
+    VIEW_EVENT_LEAVE,     /* SIGTERM: give the lease up for ever and ask to be dropped */
+    VIEW_EVENT_CONFIGURE, /* the operator's new configured set (rule 6) */
+    VIEW_EVENT_RECOVER,   /* the operator says that of the configured nodes only `configured` are
+                             left: form a new generation of them without a majority */
     VIEW_EVENT_HINT,      /* `node` sent protocol messages of an older epoch: tell it the view */
 };
 
@@ -54,10 +59,13 @@ struct view_event {
 
 enum view_effect_kind {
     VIEW_EFFECT_SEND,    /* msg to node `to` */
-    VIEW_EFFECT_INSTALL, /* machine->view is new: workers adopt it, then VIEW_EVENT_ADOPTED */
+    VIEW_EFFECT_INSTALL, /* view_current is new (this process need not be in it): workers adopt it,
+                            then VIEW_EVENT_ADOPTED */
     VIEW_EFFECT_WIPE,    /* a view without this incarnation was learned: wipe the store and come back
-                            as a new incarnation (PROTOCOLS Views 8) */
-    VIEW_EFFECT_PERSIST, /* keep {generation, epoch} before anything else leaves the node */
+                            as a new incarnation (rule 8); this machine does nothing any more */
+    VIEW_EFFECT_LEFT,    /* the same for a process that asked to leave: it may exit */
+    VIEW_EFFECT_PERSIST, /* keep view_current's {generation, epoch} before anything else leaves the
+                            node; it comes before what this step sends about that view */
 };
 
 struct view_effect {
@@ -66,16 +74,31 @@ struct view_effect {
     struct view_msg msg;
 };
 
+/* A step sends at most two broadcasts and a few answers. */
 #define VIEW_EFFECTS_MAX (2u * NODES_MAX + 8u)
 struct view_effects {
     uint32_t n;
     struct view_effect e[VIEW_EFFECTS_MAX];
 };
 
+/* Why a message or an operator's request was ignored; counted, for metrics. */
+enum view_ignored {
+    VIEW_IGNORED_GENERATION, /* another generation of the cluster, or another process of this node */
+    VIEW_IGNORED_OLD,        /* a heartbeat or grant that a newer one overtook */
+    VIEW_IGNORED_INSTANCE,   /* of an instance that is decided, or not yet open here */
+    VIEW_IGNORED_VOTER,      /* this process, or the sender, has no vote in the instance */
+    VIEW_IGNORED_BALLOT,     /* an answer to a ballot that is over */
+    VIEW_IGNORED_INVALID,    /* a proposal that cannot follow the view */
+    VIEW_IGNORED_STRANGER,   /* a grant by or for a process that the view does not name */
+    VIEW_IGNORED_OPERATOR,   /* CONFIGURE or RECOVER that does not fit */
+    VIEW_IGNORED_REASONS
+};
+
 struct view_machine; /* defined in view/machine_state.h; caller-owned plain memory */
 
 void view_init(struct view_machine *m, const struct view_config *config, uint64_t now_us);
-/* The only dispatcher. Appends to fx, which the caller empties. */
+/* The only dispatcher. Appends to fx, which the caller has emptied. Messages for which fx has no
+ * room are lost, as the network may lose them; other effects always fit. Time never runs back. */
 void view_step(struct view_machine *m, const struct view_event *event, struct view_effects *fx);
 
 /* The decided view that this process holds; epoch 0: none. */
@@ -83,7 +106,7 @@ const struct view *view_current(const struct view_machine *m);
 /* The end of the lease (exclusive) by this process's clock: it may take up an operation at `now`
  * only if now < view_lease_until. 0 while it is no operational member. */
 uint64_t view_lease_until(const struct view_machine *m);
-/* PROTOCOLS Views 7: whether this process may confirm `epoch` to an asynchronous read: it is a
+/* Rule 7: whether this process may confirm `epoch` to an asynchronous read: it is a
  * member in that epoch and accepted no value for the next one. */
 bool view_confirms(const struct view_machine *m, uint32_t epoch);
 /* When view_step wants the next TICK at the latest. */
@@ -98,6 +121,9 @@ enum view_status {
     VIEW_STATUS_LEAVING,
 };
 enum view_status view_status(const struct view_machine *m, uint64_t now_us);
+const char *view_status_name(enum view_status status);
+/* How often the machine ignored something for this reason. */
+uint64_t view_ignored_count(const struct view_machine *m, enum view_ignored why);
 
 /* Asserts the invariants of the machine (after every step in simulation). */
 void view_check(const struct view_machine *m);

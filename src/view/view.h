@@ -29,6 +29,8 @@ _Static_assert(sizeof(struct view_member) == 24, "no padding: views are compared
 
 struct view {
     uint64_t generation;    /* of the cluster: drawn by bootstrap and recover, in every frame */
+    uint64_t generation_old; /* the generation that `recover` ended, so that its processes learn
+                                that they were left behind; 0: none */
     uint32_t epoch;         /* 0: no view yet */
     uint32_t next_cid;      /* c_ids below it were handed out; never reused */
     nodeset configured;     /* majorities count these */
@@ -38,7 +40,10 @@ struct view {
     struct view_member members[NODES_MAX]; /* by node id; zero where live has no bit */
 };
 
-/* Whether the c_id belongs to a live member; which one (NODE_NONE: none). */
+/* c_ids have 20 bits; 0 belongs to nobody. */
+#define VIEW_CIDS_MAX (1u << 20)
+
+/* The live member that the c_id belongs to; NODE_NONE: none. */
 uint8_t view_cid_owner(const struct view *view, uint32_t cid);
 
 /* Whether the process (node, nonce) is a member of the view. */
@@ -53,14 +58,21 @@ static inline bool view_operational(const struct view *view, uint8_t node, uint6
 }
 
 /* Whether the set holds a majority of the configured nodes, and of the old set while that
- * changes (PROTOCOLS Views 6). */
+ * changes (rule 6). */
 bool view_majority(const struct view *view, nodeset part);
+
+/* NULL, or why this is no view that the protocol decides: members outside the configured sets,
+ * overlapping c_ids, live members that hold no majority, nobody operational, ... */
+const char *view_invalid(const struct view *view);
+/* NULL, or why next cannot follow base (base epoch 0: why it cannot be the first view). */
+const char *view_succession_invalid(const struct view *base, const struct view *next);
+/* The operational members of base whose process is no member of next. */
+nodeset view_dropped(const struct view *base, const struct view *next);
 
 /* Encoding: little-endian, only live members; at most VIEW_ENCODED_MAX bytes. */
 #define VIEW_ENCODED_MAX (48u + NODES_MAX * 24u)
 uint32_t view_encode(const struct view *view, uint8_t out[VIEW_ENCODED_MAX]);
-/* HK_ERR_CORRUPT for anything that no view_encode writes, and for a view that is inconsistent
- * (members outside the configured sets, overlapping c_ids, no majority live, ...). */
+/* HK_ERR_CORRUPT for anything that no view_encode writes, and for an invalid view. */
 int view_decode(struct bytes in, struct view *view_out, uint32_t *used_out)
     __attribute__((warn_unused_result));
 

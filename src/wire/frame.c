@@ -21,7 +21,8 @@ struct frame_layout {
     uint8_t target;
     uint8_t source_worker;
     uint8_t target_worker;
-    uint8_t reserved[5];
+    uint8_t flags;
+    uint8_t reserved[4];
     uint32_t body_bytes;
     uint32_t epoch;
     uint64_t cluster;
@@ -37,7 +38,8 @@ _Static_assert(offsetof(struct frame_layout, source) == 15, "docs/WIRE.md");
 _Static_assert(offsetof(struct frame_layout, target) == 16, "docs/WIRE.md");
 _Static_assert(offsetof(struct frame_layout, source_worker) == 17, "docs/WIRE.md");
 _Static_assert(offsetof(struct frame_layout, target_worker) == 18, "docs/WIRE.md");
-_Static_assert(offsetof(struct frame_layout, reserved) == 19, "docs/WIRE.md");
+_Static_assert(offsetof(struct frame_layout, flags) == 19, "docs/WIRE.md");
+_Static_assert(offsetof(struct frame_layout, reserved) == 20, "docs/WIRE.md");
 _Static_assert(offsetof(struct frame_layout, body_bytes) == 24, "docs/WIRE.md");
 _Static_assert(offsetof(struct frame_layout, epoch) == 28, "docs/WIRE.md");
 _Static_assert(offsetof(struct frame_layout, cluster) == 32, "docs/WIRE.md");
@@ -47,6 +49,7 @@ _Static_assert(offsetof(struct frame_layout, target_nonce) == 56, "docs/WIRE.md"
 _Static_assert(sizeof(struct frame_layout) == FRAME_HEADER, "docs/WIRE.md");
 
 #define AT(field) offsetof(struct frame_layout, field)
+#define FLAG_FULL 1u /* of the flags byte; its other bits are reserved */
 #define RESERVED_BYTES sizeof(((struct frame_layout *)NULL)->reserved)
 
 /* What the checksum covers starts right behind it. */
@@ -57,16 +60,11 @@ _Static_assert((uint64_t)MSG_HEADER + MSG_KEY_MAX + MSG_VALUE_MAX <= FRAME_BODY_
                "the largest message fits one frame");
 
 const char *const frame_drop_names[FRAME_DROPS] = {
-    [FRAME_DROP_NONE] = "none",
-    [FRAME_DROP_SHORT] = "short",
-    [FRAME_DROP_MAGIC] = "magic",
-    [FRAME_DROP_VERSION] = "version",
-    [FRAME_DROP_KIND] = "kind",
-    [FRAME_DROP_LENGTH] = "length",
-    [FRAME_DROP_CHECKSUM] = "checksum",
-    [FRAME_DROP_CLUSTER] = "cluster",
-    [FRAME_DROP_TARGET] = "target",
-    [FRAME_DROP_SOURCE] = "source",
+    [FRAME_DROP_NONE] = "none",         [FRAME_DROP_SHORT] = "short",
+    [FRAME_DROP_MAGIC] = "magic",       [FRAME_DROP_VERSION] = "version",
+    [FRAME_DROP_KIND] = "kind",         [FRAME_DROP_LENGTH] = "length",
+    [FRAME_DROP_CHECKSUM] = "checksum", [FRAME_DROP_CLUSTER] = "cluster",
+    [FRAME_DROP_TARGET] = "target",     [FRAME_DROP_SOURCE] = "source",
     [FRAME_DROP_RESERVED] = "reserved",
 };
 
@@ -90,6 +88,7 @@ static bool nonces_named(uint8_t kind, uint64_t nonce, uint64_t target_nonce)
 uint32_t frame_seal(const struct frame *f, uint8_t *out)
 {
     HK_ASSERT(f->body.n <= FRAME_BODY_MAX);
+    HK_ASSERT(f->version == FRAME_VERSION); /* there is no other to negotiate yet */
     HK_ASSERT(kind_known(f->kind));
     HK_ASSERT(f->source < NODES_MAX && f->target < NODES_MAX && f->source != f->target);
     HK_ASSERT(nonces_named(f->kind, f->nonce, f->target_nonce));
@@ -101,6 +100,7 @@ uint32_t frame_seal(const struct frame *f, uint8_t *out)
     out[AT(target)] = f->target;
     out[AT(source_worker)] = f->source_worker;
     out[AT(target_worker)] = f->target_worker;
+    out[AT(flags)] = f->full ? FLAG_FULL : 0;
     memset(out + AT(reserved), 0, RESERVED_BYTES);
     put_u32(out + AT(body_bytes), f->body.n);
     put_u32(out + AT(epoch), f->epoch);
@@ -136,7 +136,7 @@ enum frame_drop frame_length(struct bytes header, uint32_t *length_out)
 
 static bool reserved_zero(const uint8_t *frame)
 {
-    uint8_t any = 0;
+    uint8_t any = (uint8_t)(frame[AT(flags)] & ~FLAG_FULL);
 
     for (size_t i = 0; i < RESERVED_BYTES; i++)
         any |= frame[AT(reserved) + i];
@@ -185,6 +185,7 @@ enum frame_drop frame_open(struct bytes in, uint64_t cluster, uint8_t self, uint
         .target = in.at[AT(target)],
         .source_worker = in.at[AT(source_worker)],
         .target_worker = in.at[AT(target_worker)],
+        .full = (in.at[AT(flags)] & FLAG_FULL) != 0,
         .epoch = get_u32(in.at + AT(epoch)),
         .cluster = get_u64(in.at + AT(cluster)),
         .generation = get_u64(in.at + AT(generation)),

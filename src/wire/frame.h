@@ -4,6 +4,7 @@
 #ifndef HORKOS_WIRE_FRAME_H
 #define HORKOS_WIRE_FRAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -25,6 +26,7 @@ struct frame {
     uint8_t target;
     uint8_t source_worker;
     uint8_t target_worker; /* already reduced modulo the target's number of workers */
+    bool full;             /* the sender has no memory for new writes: nobody shall take one up */
     uint32_t epoch;        /* the sender's view */
     uint64_t cluster;      /* id from the configuration: strangers are told apart */
     uint64_t generation;   /* of the sender's view; 0 while it has none */
@@ -35,11 +37,11 @@ struct frame {
 
 enum frame_drop {
     FRAME_DROP_NONE,
-    FRAME_DROP_SHORT,    /* shorter than its header or its length */
+    FRAME_DROP_SHORT, /* shorter than its header or its length */
     FRAME_DROP_MAGIC,
     FRAME_DROP_VERSION,
     FRAME_DROP_KIND,
-    FRAME_DROP_LENGTH,   /* longer than allowed, or trailing bytes */
+    FRAME_DROP_LENGTH, /* longer than allowed, or trailing bytes */
     FRAME_DROP_CHECKSUM,
     FRAME_DROP_CLUSTER,
     FRAME_DROP_TARGET,   /* meant for another node, or for another incarnation */
@@ -51,8 +53,8 @@ extern const char *const frame_drop_names[FRAME_DROPS];
 
 /* Writes the header for the body that already stands at out + FRAME_HEADER (f->body.n bytes;
  * f->body.at is ignored), checksum included. Returns the frame's length. Asserts what frame_open
- * would refuse at every receiver: a body over FRAME_BODY_MAX, an unknown kind, a node id out of
- * range, a frame to its own sender, no nonce, or a batch for whichever incarnation. */
+ * would refuse at every receiver: a body over FRAME_BODY_MAX, a version or kind that is unknown, a
+ * node id out of range, a frame to its own sender, no nonce, a batch for whichever incarnation. */
 uint32_t frame_seal(const struct frame *f, uint8_t *out);
 
 /* For streams, where frames follow each other: the length of the frame whose header starts at

@@ -29,7 +29,7 @@ struct msg {
     uint32_t gen;   /* that slot's generation, echoed as well */
     uint32_t epoch; /* of the sender when it sent the message */
     uint64_t ts;
-    uint64_t arg;   /* the engine's */
+    uint64_t arg; /* the engine's */
     struct bytes key;
     struct bytes value;
 };

@@ -17,11 +17,11 @@ enum hermes_state {
 };
 
 struct hermes_config {
-    uint64_t mlt_us;       /* message-loss timeout ([H] 4.3.3) */
-    uint64_t grace_us;     /* far above the life of any message: tombstones wait this long, twice */
-    bool ack_to_all;       /* [H] O3; at most 16 node ids */
-    bool async_reads;      /* [H] 4.3.6: a majority confirms reads; no lease is needed */
-    uint64_t rules_off;    /* HK_MUTANTS builds only: bits of enum hermes_rule */
+    uint64_t mlt_us;    /* message-loss timeout ([H] 4.3.3) */
+    uint64_t grace_us;  /* far above the life of any message: tombstones wait this long, twice */
+    bool ack_to_all;    /* [H] O3; of no effect with more than 12 configured nodes */
+    bool async_reads;   /* [H] 4.3.6: a majority confirms reads; no lease is needed */
+    uint64_t rules_off; /* HK_MUTANTS builds only: bits of enum hermes_rule */
 };
 
 enum hermes_rule {
@@ -51,6 +51,9 @@ enum hermes_rule {
     HERMES_RULE_VAL_TS,         /* a VAL counts only at the local ts */
     HERMES_RULE_REPLAY,         /* the update of a dead coordinator is replayed (liveness) */
     HERMES_RULE_TRANS_REPLAY,   /* 4: a key in Trans can be replayed (liveness) */
+    HERMES_RULE_WRITE_VAL,      /* 3: a VAL in Write completes the pending update (liveness) */
+    HERMES_RULE_CHUNK_REPORTED, /* 12: a chunk's reported tombstone fills only an empty entry */
+    HERMES_RULE_CHECK,          /* [H] 4.3.6: a majority confirms asynchronous reads */
     HERMES_RULES
 };
 extern const char *const hermes_rule_names[HERMES_RULES];

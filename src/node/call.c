@@ -1,0 +1,658 @@
+/* Operations of clients: taken up under a lease, evaluated on the readable local value, handed to
+ * the engine as updates, parked, tried again, answered. */
+#include "node/internal.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+#define TRY_AGAIN_US 2000u     /* how soon a call without lease or slot looks again */
+#define PROD_SHIFT_MAX 5u      /* prods of a parked call double up to 32 times parked_us */
+#define QUICK_TRIES 2u         /* lost updates that are tried again without back-off */
+#define BACK_OFF_SHIFT_MAX 7u
+
+static const struct space *space_of(const struct worker *w, const struct call *c)
+{
+    return &w->node->spaces[c->op.space];
+}
+
+static bool leased(const struct worker *w)
+{
+    return w->now_us < w->lease_until_us || !node_rule_on(w->node, NODE_RULE_LEASE);
+}
+
+static bool serves(const struct worker *w, uint8_t space)
+{
+    return w->operational && (w->node->spaces[space].async_reads || leased(w));
+}
+
+/* ---- A call's own bytes ---- */
+
+static uint8_t *copy_bytes(struct worker *w, uint8_t space, struct bytes from, uint32_t *bytes_out)
+{
+    uint32_t n = from.n > 0 ? from.n : 1;
+    uint8_t *at = store_alloc(w->threads[space], n);
+    if (at != NULL) {
+        if (from.n > 0) {
+            memcpy(at, from.at, from.n);
+        }
+        *bytes_out = n;
+    }
+    return at;
+}
+
+static bool own_key(struct worker *w, struct call *c)
+{
+    c->memory = copy_bytes(w, c->op.space, c->op.key, &c->memory_bytes);
+    if (c->memory == NULL) {
+        return false;
+    }
+    c->op.key.at = c->memory;
+    return true;
+}
+
+/* Value and argument are the request's until the call has to outlive it. */
+static bool own_rest(struct worker *w, struct call *c)
+{
+    uint32_t n = c->op.value.n + c->op.arg.n;
+    if (c->extra != NULL || n == 0) {
+        c->owned = true;
+        return true;
+    }
+    c->extra = store_alloc(w->threads[c->op.space], n);
+    if (c->extra == NULL) {
+        return false;
+    }
+    c->extra_bytes = n;
+    if (c->op.value.n > 0) {
+        memcpy(c->extra, c->op.value.at, c->op.value.n);
+        c->op.value.at = c->extra;
+    }
+    if (c->op.arg.n > 0) {
+        memcpy(c->extra + c->op.value.n, c->op.arg.at, c->op.arg.n);
+        c->op.arg.at = c->extra + c->op.value.n;
+    }
+    c->owned = true;
+    return true;
+}
+
+static void free_result(struct worker *w, struct call *c)
+{
+    if (c->result != NULL) {
+        store_free(w->threads[c->op.space], c->result, c->result_bytes);
+        c->result = NULL;
+    }
+}
+
+/* Keeps the answer; its bytes may point into buffers that the next call uses. */
+static bool keep_answer(struct worker *w, struct call *c, const struct answer *answer)
+{
+    if (answer->value.n > 0 && answer->value.at == c->result) {
+        c->answer = *answer;
+        return true;
+    }
+    uint8_t *bytes = NULL;
+    uint32_t n = 0;
+    if (answer->value.n > 0) {
+        bytes = copy_bytes(w, c->op.space, answer->value, &n);
+        if (bytes == NULL) {
+            return false;
+        }
+    }
+    free_result(w, c);
+    c->answer = *answer;
+    c->result = bytes;
+    c->result_bytes = n;
+    c->answer.value.at = bytes;
+    return true;
+}
+
+void call_release(struct worker *w, struct call *c)
+{
+    HK_ASSERT(c->flow == NULL && c->state != CALL_FREE);
+    struct store_thread *thread = w->threads[c->op.space];
+    wheel_disarm(&w->wheel, &c->timer);
+    list_remove(&c->link);
+    list_remove(&c->session_link);
+    free_result(w, c);
+    if (c->memory != NULL) {
+        store_free(thread, c->memory, c->memory_bytes);
+        c->memory = NULL;
+    }
+    if (c->extra != NULL) {
+        store_free(thread, c->extra, c->extra_bytes);
+        c->extra = NULL;
+    }
+    c->state = CALL_FREE;
+    list_push_front(&w->calls_free, &c->link);
+}
+
+/* ---- Answers ---- */
+
+void call_finish(struct worker *w, struct call *c, const struct answer *answer)
+{
+    if (c->session == SESSION_NONE) {
+        call_release(w, c);
+        return;
+    }
+    struct session *session = &w->sessions[c->session];
+    uint32_t index = c->session;
+    wheel_disarm(&w->wheel, &c->timer);
+    list_remove(&c->link);
+    if (session->calls.next == &c->session_link) {
+        struct reply reply = {.session = index, .tag = c->tag, .answer = *answer};
+        w->node->env.reply(w->node->env.context, w->index, &reply);
+        session->n--;
+        call_release(w, c);
+    } else {
+        c->state = CALL_DONE;
+        if (!keep_answer(w, c, answer)) {
+            c->answer = (struct answer){.kind = ANSWER_ERROR, .number = HK_ERR_NOMEM};
+        }
+    }
+    session_flush(w, index);
+}
+
+static void count_failure(struct worker *w, int err)
+{
+    if (err == HK_ERR_UNKNOWN) {
+        w->stats.unknown++;
+    } else if (err == HK_ERR_UNAVAILABLE || err == HK_ERR_LOADING) {
+        w->stats.unavailable++;
+    }
+}
+
+void call_fail(struct worker *w, struct call *c, int err)
+{
+    count_failure(w, err);
+    struct answer answer = {.kind = ANSWER_ERROR, .number = err};
+    call_finish(w, c, &answer);
+}
+
+/* ---- Waiting ---- */
+
+void call_ready(struct worker *w, struct call *c)
+{
+    wheel_disarm(&w->wheel, &c->timer);
+    list_remove(&c->link);
+    c->state = CALL_READY;
+    list_push_back(&w->ready, &c->link);
+}
+
+static void call_delay(struct worker *w, struct call *c, uint64_t until_us)
+{
+    if (!c->owned && !own_rest(w, c)) {
+        call_fail(w, c, HK_ERR_NOMEM);
+        return;
+    }
+    list_remove(&c->link);
+    c->state = CALL_DELAYED;
+    wheel_arm(&w->wheel, &c->timer, until_us);
+}
+
+static uint64_t answer_due(const struct worker *w, const struct call *c)
+{
+    return c->arrived_us + w->node->config.answer_us;
+}
+
+static void arm_prod(struct worker *w, struct call *c)
+{
+    uint32_t shift = c->prods < PROD_SHIFT_MAX ? c->prods : PROD_SHIFT_MAX;
+    uint64_t due = w->now_us + (w->node->config.parked_us << shift);
+    uint64_t last = answer_due(w, c);
+    wheel_arm(&w->wheel, &c->timer, due < last ? due : last);
+}
+
+void call_park(struct worker *w, struct call *c)
+{
+    list_remove(&c->link);
+    c->state = CALL_PARKED;
+    c->prods = 0;
+    list_push_back(&w->parked[c->hash % PARKED_LISTS], &c->link);
+    w->stats.parked++;
+    arm_prod(w, c);
+}
+
+void call_wake(struct worker *w, uint8_t space, uint64_t hash)
+{
+    list_each_safe(link, following, &w->parked[hash % PARKED_LISTS])
+    {
+        struct call *c = list_entry(link, struct call, link);
+        if (c->op.space == space && c->hash == hash) {
+            call_ready(w, c);
+        }
+    }
+}
+
+void call_wake_all(struct worker *w)
+{
+    for (uint32_t i = 0; i < PARKED_LISTS; i++) {
+        list_each_safe(link, following, &w->parked[i])
+        {
+            call_ready(w, list_entry(link, struct call, link));
+        }
+    }
+}
+
+/* ---- Trying ---- */
+
+/* Answers a call that changed nothing: at once, or when a majority has confirmed the read. */
+static void answer_unchanged(struct worker *w, struct call *c, const struct answer *answer)
+{
+    if (!space_of(w, c)->async_reads || answer->kind == ANSWER_ERROR) {
+        call_finish(w, c, answer);
+        return;
+    }
+    if (!keep_answer(w, c, answer) || (!c->owned && !own_rest(w, c))) {
+        call_fail(w, c, HK_ERR_NOMEM);
+        return;
+    }
+    list_remove(&c->link);
+    c->state = CALL_CHECKING;
+    list_push_back(&w->checking, &c->link);
+    wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+}
+
+static void answer_error(struct worker *w, struct call *c, int err)
+{
+    struct answer answer = {.kind = ANSWER_ERROR, .number = err};
+    answer_unchanged(w, c, &answer);
+}
+
+static void call_update(struct worker *w, struct call *c);
+
+/* Steps a call whose key is not readable: it parks, and may start a replay. */
+static void step_unreadable(struct worker *w, struct call *c, enum ev_kind kind,
+                            struct store_ref *ref)
+{
+    struct step s;
+    if (!c->owned && !own_rest(w, c)) {
+        store_unlock(ref);
+        call_fail(w, c, HK_ERR_NOMEM);
+        return;
+    }
+    step_init(w, &s, c->op.space, kind);
+    s.key = c->op.key;
+    s.hash = c->hash;
+    s.call = c;
+    step_locked(w, &s, ref);
+    if (!s.parked) {
+        call_delay(w, c, w->now_us + TRY_AGAIN_US);
+    }
+}
+
+static void call_read(struct worker *w, struct call *c)
+{
+    const struct space *space = space_of(w, c);
+    for (;;) {
+        struct store_value v;
+        int err = store_read(space->store, w->threads[c->op.space], c->op.key, c->hash, w->scratch,
+                             STORE_INLINE_MAX, &v);
+        HK_ASSERT(err == HK_OK);
+        uint8_t flags = v.found ? v.meta.flags : space->ops->blank.flags;
+        if ((flags & KEY_READABLE) == 0) {
+            struct store_ref ref;
+            store_lock(space->store, w->threads[c->op.space], c->op.key, c->hash, &ref);
+            flags = ref.object != NULL ? store_meta(&ref).flags : space->ops->blank.flags;
+            if ((flags & KEY_READABLE) == 0) {
+                step_unreadable(w, c, EV_READ, &ref);
+                return;
+            }
+            store_unlock(&ref); /* it turned readable in between */
+            continue;
+        }
+        struct op_state old = {.present = false};
+        if (v.found && op_state_from_stored(v.value, v.meta.flags, &old) != HK_OK) {
+            call_fail(w, c, HK_ERR_CORRUPT);
+            return;
+        }
+        if (op_state_expired(&old, w->wall_ms)) {
+            c->expired_ms = old.deadline_ms;
+            call_update(w, c);
+            return;
+        }
+        struct op_state next;
+        struct answer answer;
+        bool changed = false;
+        err = op_evaluate(&c->op, &old, w->wall_ms, w->evaluated, w->node->evaluated_bytes, &next,
+                          &answer, &changed);
+        HK_ASSERT(!changed);
+        w->stats.reads++;
+        if (err != HK_OK) {
+            answer_error(w, c, err);
+        } else {
+            answer_unchanged(w, c, &answer);
+        }
+        return;
+    }
+}
+
+/* The stored form of a new state: a deadline stands before the value. Evaluation left 8 bytes free
+ * in front of its scratch. */
+static void set_payload(struct worker *w, struct step *s, const struct op_state *next)
+{
+    if (next->present && next->deadline_ms != 0) {
+        uint32_t n = op_state_store(next, w->evaluated, &s->payload_flags);
+        s->payload = bytes_of(w->evaluated, n);
+    } else {
+        s->payload_flags = next->present ? 0 : KEY_TOMBSTONE;
+        s->payload = next->present ? next->value : bytes_of(NULL, 0);
+    }
+}
+
+enum evaluated { EVALUATED_CHANGE, EVALUATED_ANSWERED, EVALUATED_EXPIRED };
+
+/* Evaluates an update on the locked, readable value. Unless it changes the key, the lock is
+ * released and the call answered. */
+static enum evaluated evaluate_locked(struct worker *w, struct call *c, const struct op *op,
+                                      struct step *s, struct store_ref *ref)
+{
+    struct op_state old = {.present = false};
+    int err = HK_OK;
+    if (ref->object != NULL && s->event.rmw) {
+        struct bytes stored = store_value_of(ref, w->scratch, STORE_INLINE_MAX);
+        err = op_state_from_stored(stored, store_meta(ref).flags, &old);
+    }
+    if (err == HK_OK && op->kind != OP_EXPIRED && op_state_expired(&old, w->wall_ms)) {
+        store_unlock(ref);
+        c->expired_ms = old.deadline_ms;
+        return EVALUATED_EXPIRED;
+    }
+    struct op_state next;
+    struct answer answer;
+    bool changed = false;
+    if (err == HK_OK) {
+        err = op_evaluate(op, &old, w->wall_ms, w->evaluated + 8, w->node->evaluated_bytes - 8,
+                          &next, &answer, &changed);
+    }
+    if (err == HK_OK && changed && !keep_answer(w, c, &answer)) {
+        err = HK_ERR_NOMEM;
+    }
+    if (err == HK_OK && changed) {
+        set_payload(w, s, &next);
+        return EVALUATED_CHANGE;
+    }
+    if (op->kind == OP_EXPIRED) {
+        store_unlock(ref);
+        c->expired_ms = 0;
+        call_ready(w, c);
+        return EVALUATED_ANSWERED;
+    }
+    /* The answer may point into scratch, which nobody uses before it is sent or copied. */
+    store_unlock(ref);
+    w->stats.reads++;
+    if (err != HK_OK) {
+        answer_error(w, c, err);
+    } else {
+        answer_unchanged(w, c, &answer);
+    }
+    return EVALUATED_ANSWERED;
+}
+
+/* Whether some member has no memory for a write: then nobody takes one up. */
+static bool refused_for_memory(const struct worker *w, const struct op *op)
+{
+    return atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0 &&
+           op->kind != OP_DELETE && op->kind != OP_DELETE_IF && op->kind != OP_GETDEL &&
+           op->kind != OP_EXPIRED;
+}
+
+static void issue_locked(struct worker *w, struct call *c, struct step *s, struct store_ref *ref)
+{
+    bool first = ref->object == NULL;
+    s->key = c->op.key;
+    s->hash = c->hash;
+    s->call = c;
+    list_remove(&c->link);
+    step_locked(w, s, ref);
+    if (s->err != HK_OK) {
+        c->expired_ms = 0;
+        call_fail(w, c, s->err);
+        return;
+    }
+    /* From here on c may be answered and gone: an update of a single member completes at once. */
+    if (c->state == CALL_ISSUED && c->flow != NULL) {
+        w->stats.updates++;
+        wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+        if (!c->owned && (c->rmw || first)) {
+            (void)own_rest(w, c); /* without its bytes a lost update is not tried again */
+        }
+    }
+}
+
+static void call_update(struct worker *w, struct call *c)
+{
+    const struct space *space = space_of(w, c);
+    struct op expire = {.kind = OP_EXPIRED,
+                        .space = c->op.space,
+                        .key = c->op.key,
+                        .number = (int64_t)c->expired_ms};
+    const struct op *op = c->expired_ms != 0 ? &expire : &c->op;
+    if (list_empty(&w->flows_free)) {
+        call_delay(w, c, w->now_us + TRY_AGAIN_US);
+        return;
+    }
+    if (refused_for_memory(w, op)) {
+        call_fail(w, c, HK_ERR_NOMEM);
+        return;
+    }
+    struct store_ref ref;
+    store_lock(space->store, w->threads[c->op.space], c->op.key, c->hash, &ref);
+    uint8_t flags = ref.object != NULL ? store_meta(&ref).flags : space->ops->blank.flags;
+    if ((flags & KEY_READABLE) == 0) {
+        step_unreadable(w, c, EV_UPDATE, &ref);
+        return;
+    }
+    struct step s;
+    step_init(w, &s, c->op.space, EV_UPDATE);
+    s.event.rmw = op_is_rmw(op);
+    switch (evaluate_locked(w, c, op, &s, &ref)) {
+    case EVALUATED_CHANGE:
+        issue_locked(w, c, &s, &ref);
+        break;
+    case EVALUATED_EXPIRED:
+        call_ready(w, c);
+        if (!c->owned && !own_rest(w, c)) {
+            call_fail(w, c, HK_ERR_NOMEM);
+        }
+        break;
+    case EVALUATED_ANSWERED:
+        break;
+    }
+}
+
+static int refusal(const struct worker *w)
+{
+    enum view_status status =
+        (enum view_status)atomic_load_explicit(&w->node->status, memory_order_relaxed);
+    return status == VIEW_STATUS_JOINING ? HK_ERR_LOADING : HK_ERR_UNAVAILABLE;
+}
+
+void call_run(struct worker *w, struct call *c)
+{
+    if (!serves(w, c->op.space)) {
+        int err = refusal(w);
+        uint64_t until = c->arrived_us + w->node->config.no_lease_us;
+        if (err == HK_ERR_LOADING || w->now_us >= until || c->session == SESSION_NONE) {
+            call_fail(w, c, err);
+        } else {
+            uint64_t soon = w->now_us + TRY_AGAIN_US;
+            call_delay(w, c, soon < until ? soon : until);
+        }
+        return;
+    }
+    if (c->update || c->expired_ms != 0) {
+        call_update(w, c);
+    } else {
+        call_read(w, c);
+    }
+}
+
+/* ---- Outcomes ---- */
+
+static void retry(struct worker *w, struct call *c)
+{
+    c->tries++;
+    w->stats.retries++;
+    if (c->expired_ms != 0) {
+        c->expired_ms = 0;
+        call_ready(w, c);
+    } else if (c->tries > w->node->config.rmw_tries_max || !c->owned) {
+        call_fail(w, c, HK_ERR_BUSY);
+    } else if (c->tries <= QUICK_TRIES) {
+        call_ready(w, c);
+    } else {
+        uint32_t shift = c->tries < BACK_OFF_SHIFT_MAX ? c->tries : BACK_OFF_SHIFT_MAX;
+        call_delay(w, c, w->now_us + random_below(&w->random, (uint64_t)128 << shift));
+    }
+}
+
+void call_outcome(struct worker *w, struct call *c, enum reply_code code)
+{
+    bool async = space_of(w, c)->async_reads;
+    bool may_say = async || leased(w) || !node_rule_on(w->node, NODE_RULE_LEASE_ANSWER);
+    if (c->state == CALL_CHECKING) {
+        if (code == REPLY_DONE) {
+            call_finish(w, c, &c->answer);
+        } else {
+            call_ready(w, c); /* read again: the view changed */
+        }
+        return;
+    }
+    HK_ASSERT(c->state == CALL_ISSUED);
+    c->gated = false;
+    if (!may_say && c->expired_ms == 0) {
+        call_fail(w, c, HK_ERR_UNKNOWN);
+    } else if (code == REPLY_LOST) {
+        retry(w, c);
+    } else if (c->expired_ms != 0) {
+        c->expired_ms = 0;
+        call_ready(w, c);
+    } else {
+        struct answer answer = c->answer;
+        call_finish(w, c, &answer);
+    }
+}
+
+/* Parts a call from its flow, which goes on without a client. */
+static void call_detach(struct worker *w, struct call *c)
+{
+    struct flow *f = c->flow;
+    if (c->gated) {
+        c->gated = false;
+        worker_nudge(w, f); /* nobody waits for the order any more */
+    }
+    f->key_memory = c->memory;
+    f->call = NULL;
+    c->memory = NULL;
+    c->flow = NULL;
+}
+
+static void issued_too_long(struct worker *w, struct call *c)
+{
+    call_detach(w, c);
+    if (!node_rule_on(w->node, NODE_RULE_RETRY_DECIDED) && own_key(w, c) && c->owned) {
+        c->arrived_us = w->now_us;
+        call_ready(w, c);
+        return;
+    }
+    call_fail(w, c, HK_ERR_UNKNOWN);
+}
+
+static void prod_parked(struct worker *w, struct call *c)
+{
+    if (w->now_us >= answer_due(w, c)) {
+        call_fail(w, c, leased(w) ? HK_ERR_BUSY : HK_ERR_UNAVAILABLE);
+        return;
+    }
+    c->prods++;
+    arm_prod(w, c);
+    struct step s;
+    step_init(w, &s, c->op.space, EV_TIMER);
+    s.key = c->op.key;
+    s.hash = c->hash;
+    step_key(w, &s);
+}
+
+void call_timer(struct worker *w, struct call *c)
+{
+    switch ((enum call_state)c->state) {
+    case CALL_DELAYED:
+        call_ready(w, c);
+        break;
+    case CALL_PARKED:
+        prod_parked(w, c);
+        break;
+    case CALL_ISSUED:
+        issued_too_long(w, c);
+        break;
+    case CALL_CHECKING:
+        call_fail(w, c, HK_ERR_UNAVAILABLE);
+        break;
+    case CALL_FREE:
+    case CALL_QUEUED:
+    case CALL_READY:
+    case CALL_DONE:
+        HK_ASSERT(!"no timer in this state");
+    }
+}
+
+/* ---- Arrival ---- */
+
+static struct call *call_new(struct worker *w, const struct request *request)
+{
+    struct list_link *link = list_pop_front(&w->calls_free);
+    HK_ASSERT(link != NULL);
+    struct call *c = list_entry(link, struct call, link);
+    memset(c, 0, sizeof *c);
+    list_init(&c->link);
+    list_init(&c->session_link);
+    timer_init(&c->timer, TIMER_CALL);
+    c->state = CALL_QUEUED;
+    c->op = request->op;
+    c->tag = request->tag;
+    c->session = request->session;
+    c->arrived_us = w->now_us;
+    c->update = op_updates(&c->op);
+    c->rmw = c->update && op_is_rmw(&c->op);
+    return c;
+}
+
+static int request_error(const struct worker *w, const struct op *op)
+{
+    if (op->space >= SPACES_MAX || w->node->spaces[op->space].ops == NULL) {
+        return HK_ERR_INVALID;
+    }
+    return op_check(op, w->node->config.spaces[op->space].store.value_bytes_max);
+}
+
+void call_take(struct worker *w, const struct request *request)
+{
+    struct call *c = call_new(w, request);
+    int err = request_error(w, &c->op);
+    if (c->op.space >= SPACES_MAX || w->node->spaces[c->op.space].ops == NULL) {
+        c->op.space = w->node->first_space; /* where its memory would come from; it has none */
+    }
+    if (err == HK_OK && !own_key(w, c)) {
+        err = HK_ERR_NOMEM;
+    }
+    session_add(w, c);
+    if (err != HK_OK) {
+        call_fail(w, c, err);
+        return;
+    }
+    c->hash = store_hash(space_of(w, c)->store, c->op.key);
+    if (session_may_start(w, c)) {
+        call_run(w, c);
+    } else if (!own_rest(w, c)) {
+        call_fail(w, c, HK_ERR_NOMEM);
+    }
+}
+
+void call_cancel(struct worker *w, struct call *c)
+{
+    if (c->flow != NULL) {
+        call_detach(w, c);
+    }
+    call_release(w, c);
+}

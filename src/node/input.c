@@ -1,0 +1,192 @@
+/* What comes in from peers: frames are checked, their messages routed to key machines, flows or
+ * the node. The keys of a burst are fetched together before the first is stepped. */
+#include "node/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+struct burst {
+    uint32_t n;
+    struct msg msgs[BURST_MAX];
+    uint64_t hashes[BURST_MAX];
+    uint8_t routes[BURST_MAX];
+};
+
+static void step_message(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t from)
+{
+    struct step s;
+    step_init(w, &s, msg->space, EV_MSG);
+    s.event.msg = msg;
+    s.event.from = from;
+    s.key = msg->key;
+    s.hash = hash;
+    s.payload = msg->value;
+    s.payload_flags = msg->vflags & KEY_VALUE_FLAGS;
+    s.force = true;
+    step_key(w, &s);
+}
+
+static void route_slot(struct worker *w, const struct msg *msg, uint8_t from)
+{
+    struct flow *f = flow_of_ref(w, msg->slot);
+    if (f == NULL || f->slot.gen != msg->gen || f->space != msg->space) {
+        w->stats.engine_drops[ENGINE_DROP_SLOT]++;
+        return;
+    }
+    step_flow(w, f, EV_MSG, 0, msg, from);
+}
+
+static void run_burst(struct worker *w, struct burst *b, uint8_t from)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (b->routes[i] == ROUTE_KEY && b->n > 1) {
+            store_prefetch_object(w->node->spaces[b->msgs[i].space].store, b->hashes[i]);
+        }
+    }
+    for (uint32_t i = 0; i < b->n; i++) {
+        const struct msg *msg = &b->msgs[i];
+        switch ((enum engine_route)b->routes[i]) {
+        case ROUTE_KEY:
+            step_message(w, msg, b->hashes[i], from);
+            break;
+        case ROUTE_SLOT:
+            route_slot(w, msg, from);
+            break;
+        case ROUTE_WORKER:
+            step_worker(w, msg, from);
+            break;
+        }
+    }
+    b->n = 0;
+}
+
+/* Whether the engine may see the message; counts why not. */
+static bool admissible(struct worker *w, const struct msg *msg)
+{
+    if (msg->space >= SPACES_MAX || w->node->spaces[msg->space].ops == NULL) {
+        w->stats.node_drops[NODE_DROP_SPACE]++;
+        return false;
+    }
+    const struct engine_ops *ops = w->node->spaces[msg->space].ops;
+    if (ops->msg_invalid(msg) != NULL) {
+        w->stats.engine_drops[ENGINE_DROP_INVALID]++;
+        return false;
+    }
+    return ops->route(msg) != ROUTE_WORKER || w->index == 0;
+}
+
+static void burst_add(struct worker *w, struct burst *b, const struct msg *msg, uint8_t from)
+{
+    struct space *space = &w->node->spaces[msg->space];
+    uint32_t i = b->n++;
+    b->msgs[i] = *msg;
+    b->routes[i] = (uint8_t)space->ops->route(msg);
+    if (b->routes[i] == ROUTE_KEY) {
+        b->hashes[i] = store_hash(space->store, msg->key);
+        store_prefetch_bucket(space->store, b->hashes[i]);
+    }
+    if (b->n == BURST_MAX) {
+        run_burst(w, b, from);
+    }
+}
+
+void input_batch(struct worker *w, struct bytes body, uint8_t from)
+{
+    struct burst burst;
+    burst.n = 0;
+    while (body.n > 0) {
+        struct msg msg;
+        uint32_t used;
+        if (msg_decode(body, &msg, &used) != HK_OK) {
+            w->stats.node_drops[NODE_DROP_MESSAGE]++;
+            break;
+        }
+        body.at += used;
+        body.n -= used;
+        w->stats.messages_in++;
+        if (msg.kind >= MSG_NODE_FIRST) {
+            run_burst(w, &burst, from);
+            transfer_message(w, &msg, from);
+        } else if (admissible(w, &msg)) {
+            burst_add(w, &burst, &msg, from);
+        }
+    }
+    run_burst(w, &burst, from);
+}
+
+/* A member advertises in each frame whether its memory is full. */
+void input_note_full(struct worker *w, const struct frame *f)
+{
+    nodeset full = atomic_load_explicit(&w->node->full, memory_order_relaxed);
+    if (nodeset_has(full, f->source) == f->full) {
+        return;
+    }
+    if (f->full) {
+        atomic_fetch_or_explicit(&w->node->full, nodeset_of(f->source), memory_order_relaxed);
+    } else {
+        atomic_fetch_and_explicit(&w->node->full, ~nodeset_of(f->source), memory_order_relaxed);
+    }
+}
+
+static void batch_frame(struct worker *w, const struct frame *f)
+{
+    if (w->view.epoch == 0 || f->generation != w->view.generation) {
+        w->stats.node_drops[NODE_DROP_GENERATION]++;
+        return;
+    }
+    if (!view_has(&w->view, f->source, f->nonce)) {
+        /* Not a member of this view. Engines take nothing from it but what proves itself (a VAL of
+         * an earlier epoch), and it may have to hear of the view. */
+        w->stats.node_drops[NODE_DROP_SENDER]++;
+        if (f->epoch < w->view.epoch) {
+            atomic_fetch_or_explicit(&w->node->hints, nodeset_of(f->source),
+                                     memory_order_relaxed);
+        }
+        input_batch(w, f->body, NODE_NONE);
+        return;
+    }
+    input_note_full(w, f);
+    input_batch(w, f->body, f->source);
+}
+
+uint32_t input_frames(struct worker *w, uint32_t max)
+{
+    struct node *n = w->node;
+    uint32_t count = 0;
+    struct bytes in;
+    while (count < max && n->env.receive(n->env.context, w->index, &in)) {
+        struct frame f;
+        count++;
+        w->stats.frames_in++;
+        enum frame_drop drop =
+            frame_open(in, n->config.cluster, n->config.self, n->config.view.nonce, &f);
+        if (drop != FRAME_DROP_NONE) {
+            w->stats.frame_drops[drop]++;
+        } else if (f.kind == FRAME_VIEW) {
+            control_frame(w, &f);
+            control_adopt(w);
+        } else {
+            batch_frame(w, &f);
+        }
+    }
+    return count;
+}
+
+void input_self(struct worker *w)
+{
+    if (w->self.body == 0) {
+        return;
+    }
+    /* What these messages cause goes to a new buffer: nothing is written under the reader. */
+    struct outbox box = w->self;
+    w->self = (struct outbox){.at = NULL};
+    input_batch(w, bytes_of(box.at + FRAME_HEADER, box.body), w->node->config.self);
+    if (w->self.at == NULL) {
+        box.body = 0;
+        w->self = box;
+        return;
+    }
+    free(box.at);
+}

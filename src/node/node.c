@@ -1,0 +1,343 @@
+#include "node/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "node/internal.h"
+
+const char *const node_drop_names[NODE_DROPS] = {
+    [NODE_DROP_GENERATION] = "generation", [NODE_DROP_SENDER] = "sender",
+    [NODE_DROP_MESSAGE] = "message",       [NODE_DROP_SPACE] = "space",
+    [NODE_DROP_MEMORY] = "memory",         [NODE_DROP_CHUNK] = "chunk",
+};
+
+const char *const node_rule_names[NODE_RULES] = {
+    [NODE_RULE_LEASE] = "lease",
+    [NODE_RULE_LEASE_ANSWER] = "lease-answer",
+    [NODE_RULE_ORDER] = "order",
+    [NODE_RULE_BARRIER] = "barrier",
+    [NODE_RULE_COPY_FIRST] = "copy-first",
+    [NODE_RULE_DONOR_EPOCH] = "donor-epoch",
+    [NODE_RULE_RETRY_DECIDED] = "retry-decided",
+};
+
+/* ---- Making ---- */
+
+static void default_u32(uint32_t *field, uint32_t value)
+{
+    *field = *field != 0 ? *field : value;
+}
+
+static void default_u64(uint64_t *field, uint64_t value)
+{
+    *field = *field != 0 ? *field : value;
+}
+
+static void set_defaults(struct node_config *c)
+{
+    default_u32(&c->calls_max, 4096);
+    default_u32(&c->flows_max, 4096);
+    default_u32(&c->sessions_max, 1024);
+    default_u32(&c->session_calls_max, 128);
+    default_u32(&c->rmw_tries_max, 64);
+    default_u32(&c->chunk_bytes, 64u * 1024u);
+    default_u64(&c->parked_us, 10000);
+    default_u64(&c->answer_us, 5000000);
+    default_u64(&c->no_lease_us, c->view.lease_us);
+    default_u64(&c->sweep_us, 1000000);
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        default_u32(&c->spaces[i].store.value_bytes_max, STORE_VALUE_MAX - 64);
+    }
+}
+
+static bool config_valid(const struct node_config *c)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        any |= c->spaces[i].ops != NULL;
+    }
+    return any && c->workers > 0 && c->workers <= WORKERS_MAX && c->self < NODES_MAX &&
+           c->view.self == c->self && c->view.nonce != 0 && c->flows_max < SLOT_INDEX_MAX;
+}
+
+static int make_spaces(struct node *n)
+{
+    n->first_space = SPACES_MAX;
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        const struct space_config *config = &n->config.spaces[i];
+        struct space *space = &n->spaces[i];
+        if (config->ops == NULL) {
+            continue;
+        }
+        if (n->first_space == SPACES_MAX) {
+            n->first_space = (uint8_t)i;
+        }
+        struct store_config store = config->store;
+        /* A stored value may carry its deadline in front. */
+        uint32_t most = store.value_bytes_max + 8;
+        store.value_bytes_max = most;
+        n->evaluated_bytes = most + 8 > n->evaluated_bytes ? most + 8 : n->evaluated_bytes;
+        int err = store_create(&store, &space->store);
+        if (err != HK_OK) {
+            return err;
+        }
+        space->ops = config->ops;
+        space->engine = config->engine;
+        space->async_reads = config->async_reads;
+    }
+    return HK_OK;
+}
+
+static uint32_t power_of_two(uint32_t at_least)
+{
+    uint32_t p = 2;
+    while (p < at_least) {
+        p *= 2;
+    }
+    return p;
+}
+
+static int make_rings(struct worker *w)
+{
+    uint32_t mail = power_of_two(w->node->config.flows_max + 1);
+    w->mail_cells = calloc(mail, RING_MPSC_CELL_BYTES(sizeof(struct mail)));
+    w->wake_cells = calloc(WAKE_RING, RING_MPSC_CELL_BYTES(sizeof(struct mail)));
+    if (w->mail_cells == NULL || w->wake_cells == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    ring_mpsc_init(&w->mail, w->mail_cells, mail, sizeof(struct mail));
+    ring_mpsc_init(&w->wakes, w->wake_cells, WAKE_RING, sizeof(struct mail));
+    return HK_OK;
+}
+
+static int make_tables(struct worker *w)
+{
+    const struct node_config *c = &w->node->config;
+    w->flows_memory = calloc(c->flows_max + 1, sizeof *w->flows_memory);
+    w->adopt = calloc(c->flows_max + 1, sizeof *w->adopt);
+    w->nudge = calloc(c->flows_max + 1, sizeof *w->nudge);
+    w->calls_memory = calloc(c->calls_max, sizeof *w->calls_memory);
+    w->sessions = calloc(c->sessions_max, sizeof *w->sessions);
+    w->scratch = aligned_alloc(64, STORE_INLINE_MAX);
+    w->evaluated = malloc(w->node->evaluated_bytes);
+    w->sweep.bytes = w->index == 0 ? malloc(SWEEP_BYTES) : NULL;
+    if (w->flows_memory == NULL || w->adopt == NULL || w->nudge == NULL ||
+        w->calls_memory == NULL || w->sessions == NULL || w->scratch == NULL ||
+        w->evaluated == NULL || (w->index == 0 && w->sweep.bytes == NULL)) {
+        return HK_ERR_NOMEM;
+    }
+    for (uint32_t i = 1; i <= c->flows_max; i++) {
+        struct flow *f = &w->flows_memory[i];
+        f->slot.ref = slot_ref((uint8_t)w->index, i);
+        f->slot.gen = 1;
+        timer_init(&f->timer, TIMER_FLOW);
+        list_init(&f->checking);
+        list_push_back(&w->flows_free, &f->link);
+    }
+    for (uint32_t i = 0; i < c->calls_max; i++) {
+        list_push_back(&w->calls_free, &w->calls_memory[i].link);
+    }
+    return make_rings(w);
+}
+
+static int make_threads(struct worker *w)
+{
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        const struct space *space = &w->node->spaces[i];
+        if (space->ops == NULL) {
+            continue;
+        }
+        int err = store_thread_register(space->store, &w->threads[i]);
+        if (err != HK_OK) {
+            return err;
+        }
+        w->engine_state[i] = calloc(1, space->ops->worker_bytes > 0 ? space->ops->worker_bytes : 1);
+        if (w->engine_state[i] == NULL) {
+            return HK_ERR_NOMEM;
+        }
+    }
+    return HK_OK;
+}
+
+static int make_worker(struct worker *w, uint64_t now_us)
+{
+    list_init(&w->flows);
+    list_init(&w->flows_free);
+    list_init(&w->calls_free);
+    list_init(&w->ready);
+    list_init(&w->checking);
+    for (uint32_t i = 0; i < PARKED_LISTS; i++) {
+        list_init(&w->parked[i]);
+    }
+    wheel_init(&w->wheel, now_us);
+    random_init(&w->random, w->node->config.seed + w->index);
+    w->now_us = now_us;
+    w->transfer.donor = NODE_NONE;
+    w->sweep.space = w->node->first_space;
+    int err = make_tables(w);
+    return err != HK_OK ? err : make_threads(w);
+}
+
+int node_create(const struct node_config *config, const struct env *env, uint64_t now_us,
+                struct node **node_out)
+{
+    struct node *n = calloc(1, sizeof *n);
+    int err = HK_ERR_NOMEM;
+    if (n == NULL) {
+        return err;
+    }
+    n->config = *config;
+    n->env = *env;
+    set_defaults(&n->config);
+    if (!config_valid(&n->config)) {
+        free(n);
+        return HK_ERR_INVALID;
+    }
+    n->workers = aligned_alloc(64, n->config.workers * sizeof *n->workers);
+    n->effects = calloc(1, sizeof *n->effects);
+    if (n->workers == NULL || n->effects == NULL) {
+        goto out;
+    }
+    memset(n->workers, 0, n->config.workers * sizeof *n->workers);
+    n->healthy = true;
+    view_init(&n->machine, &n->config.view, now_us);
+#ifdef HK_MUTANTS
+    for (uint32_t i = 0; i < VIEW_RULES; i++) {
+        if ((n->config.view_rules_off >> i & 1) != 0) {
+            view_switch_off(&n->machine, (enum view_rule)i);
+        }
+    }
+#endif
+    atomic_init(&n->status, (uint32_t)view_status(&n->machine, now_us));
+    err = make_spaces(n);
+    for (uint32_t i = 0; i < n->config.workers && err == HK_OK; i++) {
+        n->workers[i].node = n;
+        n->workers[i].index = i;
+        err = make_worker(&n->workers[i], now_us);
+    }
+out:
+    if (err != HK_OK) {
+        node_destroy(n);
+        return err;
+    }
+    *node_out = n;
+    return HK_OK;
+}
+
+/* ---- Unmaking ---- */
+
+static void answer_open(struct worker *w)
+{
+    for (uint32_t i = 0; w->sessions != NULL && i < w->node->config.sessions_max; i++) {
+        struct session *session = &w->sessions[i];
+        if (!session->open) {
+            continue;
+        }
+        list_each(link, &session->calls)
+        {
+            const struct call *c = list_entry(link, struct call, session_link);
+            struct reply reply = {.session = i, .tag = c->tag};
+            if (c->state == CALL_DONE) {
+                reply.answer = c->answer;
+            } else {
+                bool unknown = c->state == CALL_ISSUED && c->expired_ms == 0;
+                reply.answer = (struct answer){
+                    .kind = ANSWER_ERROR,
+                    .number = unknown ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE,
+                };
+            }
+            w->node->env.reply(w->node->env.context, w->index, &reply);
+        }
+    }
+}
+
+static void free_worker(struct worker *w)
+{
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (w->threads[i] != NULL) {
+            store_thread_unregister(w->threads[i]);
+        }
+        free(w->engine_state[i]);
+    }
+    output_deinit(w);
+    free(w->chunk);
+    free(w->sweep.bytes);
+    free(w->flows_memory);
+    free(w->adopt);
+    free(w->nudge);
+    free(w->calls_memory);
+    free(w->sessions);
+    free(w->scratch);
+    free(w->evaluated);
+    free(w->mail_cells);
+    free(w->wake_cells);
+}
+
+void node_destroy(struct node *n)
+{
+    for (uint32_t i = 0; n->workers != NULL && i < n->config.workers; i++) {
+        if (n->workers[i].node != NULL) {
+            answer_open(&n->workers[i]);
+        }
+    }
+    for (uint32_t i = 0; n->workers != NULL && i < n->config.workers; i++) {
+        if (n->workers[i].node != NULL) {
+            free_worker(&n->workers[i]);
+        }
+    }
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (n->spaces[i].store != NULL) {
+            store_destroy(n->spaces[i].store);
+        }
+    }
+    free(n->effects);
+    free(n->workers);
+    free(n);
+}
+
+/* ---- Looking ---- */
+
+struct worker *node_worker(struct node *node, uint32_t index)
+{
+    HK_ASSERT(index < node->config.workers);
+    return &node->workers[index];
+}
+
+void node_stats(const struct node *node, struct node_stats *stats_out)
+{
+    /* struct node_stats is nothing but counters. */
+    uint64_t *sum = (uint64_t *)(void *)stats_out;
+    memset(stats_out, 0, sizeof *stats_out);
+    for (uint32_t i = 0; i < node->config.workers; i++) {
+        const uint64_t *one = (const uint64_t *)(const void *)&node->workers[i].stats;
+        for (size_t k = 0; k < sizeof *stats_out / sizeof *sum; k++) {
+            sum[k] += one[k];
+        }
+    }
+}
+
+void node_status(const struct node *node, uint64_t now_us, struct node_status *status_out)
+{
+    struct node *n = (struct node *)(uintptr_t)node; /* only its lock is written */
+    while (atomic_exchange_explicit(&n->publish_lock, true, memory_order_acquire)) {
+    }
+    status_out->view = n->published;
+    atomic_store_explicit(&n->publish_lock, false, memory_order_release);
+    status_out->lease_until_us = atomic_load_explicit(&n->lease_until_us, memory_order_acquire);
+    status_out->epoch_adopted = atomic_load_explicit(&n->adopted, memory_order_acquire);
+    status_out->status = (enum view_status)atomic_load_explicit(&n->status, memory_order_acquire);
+    if (status_out->status == VIEW_STATUS_SERVING && now_us >= status_out->lease_until_us) {
+        status_out->status = VIEW_STATUS_NO_LEASE;
+    }
+}
+
+struct store *node_store(struct node *node, uint32_t space)
+{
+    return space < SPACES_MAX ? node->spaces[space].store : NULL;
+}
+
+struct store_thread *worker_store_thread(struct worker *worker, uint32_t space)
+{
+    return space < SPACES_MAX ? worker->threads[space] : NULL;
+}

@@ -1,0 +1,486 @@
+/* Steps: a key machine under its bucket's lock, a flow machine on its worker, and what becomes of
+ * their effects. */
+#include "node/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+uint64_t portable_hash(struct worker *w, struct bytes key)
+{
+    struct node *n = w->node;
+    return hash_bytes(&n->portable, key);
+}
+
+/* ---- Flows ---- */
+
+struct flow *flow_reserve(struct worker *w)
+{
+    struct list_link *link = list_pop_front(&w->flows_free);
+    return link == NULL ? NULL : list_entry(link, struct flow, link);
+}
+
+void flow_give_back(struct worker *w, struct flow *f)
+{
+    uint32_t ref = f->slot.ref;
+    uint32_t gen = f->slot.gen;
+    memset(&f->slot, 0, sizeof f->slot);
+    f->slot.ref = ref;
+    f->slot.gen = gen;
+    list_push_front(&w->flows_free, &f->link);
+}
+
+static struct flow *flow_at(struct worker *w, uint32_t index)
+{
+    return index == 0 || index > w->node->config.flows_max ? NULL : &w->flows_memory[index];
+}
+
+struct flow *flow_of_ref(struct worker *w, uint32_t ref)
+{
+    struct flow *f = flow_at(w, slot_ref_index(ref));
+    return f != NULL && slot_ref_worker(ref) == w->index && f->used ? f : NULL;
+}
+
+static void flow_arm(struct worker *w, struct flow *f)
+{
+    if (f->slot.deadline_us == 0) {
+        wheel_disarm(&w->wheel, &f->timer);
+    } else if (f->timer.place == TIMER_IDLE || f->timer.due_us != f->slot.deadline_us) {
+        wheel_arm(&w->wheel, &f->timer, f->slot.deadline_us);
+    }
+}
+
+/* A flow without a call owns its key: the call's bytes would not outlive it. */
+static void flow_copy_key(struct worker *w, struct flow *f, const struct step *s)
+{
+    f->key_memory = store_alloc(w->threads[s->space], s->key.n > 0 ? s->key.n : 1);
+    f->key_heap = f->key_memory == NULL;
+    if (f->key_heap) {
+        /* A replay frees memory sooner than it costs any: it must not fail for lack of it. */
+        f->key_memory = malloc(s->key.n > 0 ? s->key.n : 1);
+        HK_ASSERT(f->key_memory != NULL);
+    }
+    if (s->key.n > 0) {
+        memcpy(f->key_memory, s->key.at, s->key.n);
+    }
+    f->key = bytes_of(f->key_memory, s->key.n);
+}
+
+void flow_open(struct worker *w, struct flow *f, const struct step *s)
+{
+    f->used = true;
+    f->space = s->space;
+    f->hash = s->hash;
+    f->waiting_us = w->now_us;
+    f->key_memory = NULL;
+    f->call = NULL;
+    if (s->event.kind == EV_UPDATE) {
+        f->call = s->call;
+        f->key = s->call->op.key;
+        s->call->flow = f;
+        s->call->state = CALL_ISSUED;
+    } else {
+        flow_copy_key(w, f, s);
+        w->stats.other_flows++;
+    }
+    list_push_back(&w->flows, &f->link);
+    flow_arm(w, f);
+}
+
+static void flow_close(struct worker *w, struct flow *f)
+{
+    HK_ASSERT(f->used && f->call == NULL && list_empty(&f->checking));
+    wheel_disarm(&w->wheel, &f->timer);
+    list_remove(&f->link);
+    if (f->key_heap) {
+        free(f->key_memory);
+    } else if (f->key_memory != NULL) {
+        store_free(w->threads[f->space], f->key_memory, f->key.n > 0 ? f->key.n : 1);
+    }
+    f->key_memory = NULL;
+    f->key_heap = false;
+    f->used = false;
+    f->key = bytes_of(NULL, 0);
+    /* Answers that are still under way to this slot name the old generation. */
+    f->slot.gen++;
+    flow_give_back(w, f);
+}
+
+static void flow_reply(struct worker *w, struct flow *f, enum reply_code code)
+{
+    struct list_link *link;
+    while ((link = list_pop_front(&f->checking)) != NULL) {
+        call_outcome(w, list_entry(link, struct call, link), code);
+    }
+    if (f->call != NULL) {
+        struct call *c = f->call;
+        f->call = NULL;
+        c->flow = NULL;
+        call_outcome(w, c, code);
+    }
+}
+
+/* ---- Effects that both machines have ---- */
+
+static void send_effect(struct worker *w, uint8_t space, const struct effect *e, struct bytes key,
+                        struct bytes value, uint8_t vflags)
+{
+    struct msg m = {
+        .space = space,
+        .kind = e->code,
+        .flags = e->flags,
+        .slot = e->slot,
+        .gen = e->gen,
+        .epoch = w->view.epoch,
+        .ts = e->ts,
+    };
+    if ((e->with & EFF_NO_KEY) == 0) {
+        m.key = key;
+    }
+    if ((e->with & EFF_VALUE) != 0) {
+        m.value = value;
+        m.vflags = vflags;
+    }
+    const struct engine_ops *ops = w->node->spaces[space].ops;
+    if (e->kind == EFF_SEND) {
+        m.arg = e->set;
+        uint8_t target = ops->route(&m) == ROUTE_SLOT ? slot_ref_worker(m.slot)
+                         : ops->route(&m) == ROUTE_WORKER ? 0
+                                                          : (uint8_t)w->index;
+        output_message(w, e->to, target, &m);
+        return;
+    }
+    for (nodeset rest = e->set; rest != 0; rest &= rest - 1) {
+        uint8_t to = nodeset_first(rest);
+        output_message(w, to, ops->route(&m) == ROUTE_WORKER ? 0 : (uint8_t)w->index, &m);
+    }
+}
+
+static void note_ignored(struct worker *w, const struct effect *e, uint8_t from)
+{
+    if (e->kind == EFF_DROP) {
+        w->stats.engine_drops[e->code]++;
+    } else if (e->kind == EFF_BEHIND && from < NODES_MAX) {
+        atomic_fetch_or_explicit(&w->node->hints, nodeset_of(from), memory_order_relaxed);
+    }
+}
+
+/* A member that left an update unacknowledged for a lease is suspected, heartbeats or not
+ * (a bridging partition: it may hear us while we do not hear it). */
+static void suspect_silent(struct worker *w, const struct flow *f, const struct effect *e)
+{
+    uint64_t lease_us = w->node->config.view.lease_us;
+    if (e->kind == EFF_BCAST && w->now_us - f->waiting_us > lease_us) {
+        nodeset silent = e->set & ~nodeset_of(w->node->config.self);
+        atomic_fetch_or_explicit(&w->node->suspects, silent, memory_order_relaxed);
+    }
+}
+
+/* ---- Key steps ---- */
+
+void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kind)
+{
+    struct node *n = w->node;
+    memset(s, 0, sizeof *s);
+    s->space = space;
+    s->event = (struct event){
+        .kind = kind,
+        .from = NODE_NONE,
+        .self = n->config.self,
+        .confirms = atomic_load_explicit(&n->confirms, memory_order_relaxed) &&
+                    w->view.epoch == atomic_load_explicit(&n->published_epoch,
+                                                          memory_order_relaxed),
+        .now_us = w->now_us,
+        .random = random_next(&w->random),
+        .view = &w->view,
+        .config = n->spaces[space].engine,
+        .worker = w->engine_state[space],
+    };
+}
+
+static bool has_effect(const struct effects *fx, enum eff_kind kind)
+{
+    for (uint32_t i = 0; i < fx->n; i++) {
+        if (fx->e[i].kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Publishes what the machine decided; HK_OK, or what the store said. */
+static int publish(struct step *s, struct store_ref *ref, const struct effects *fx,
+                   struct key_meta *meta, const struct key_meta *before)
+{
+    if (has_effect(fx, EFF_FORGET)) {
+        store_remove(ref);
+        return HK_OK;
+    }
+    if (has_effect(fx, EFF_PARK) && s->call != NULL) {
+        meta->flags |= KEY_WAITERS;
+    }
+    if (has_effect(fx, EFF_APPLY)) {
+        meta->flags = (uint8_t)((meta->flags & ~KEY_VALUE_FLAGS) | s->payload_flags);
+        return store_set(ref, meta, s->payload, s->force);
+    }
+    if (memcmp(meta, before, sizeof *meta) != 0) {
+        HK_ASSERT(ref->object != NULL);
+        store_set_meta(ref, meta);
+    }
+    return HK_OK;
+}
+
+/* Messages are written while the bucket is locked: the value that they carry is the one that
+ * belongs to the timestamp. */
+static void send_locked(struct worker *w, struct step *s, struct store_ref *ref,
+                        const struct effects *fx, const struct key_meta *meta)
+{
+    bool applied = has_effect(fx, EFF_APPLY);
+    struct bytes value = s->payload;
+    bool have = applied;
+    for (uint32_t i = 0; i < fx->n; i++) {
+        const struct effect *e = &fx->e[i];
+        if (e->kind != EFF_SEND && e->kind != EFF_BCAST) {
+            continue;
+        }
+        if ((e->with & EFF_VALUE) != 0 && !have) {
+            HK_ASSERT(ref->object != NULL);
+            value = store_value_of(ref, w->scratch, STORE_INLINE_MAX);
+            have = true;
+        }
+        send_effect(w, s->space, e, s->key, value, (uint8_t)(meta->flags & KEY_VALUE_FLAGS));
+        if (s->mine != NULL && s->event.kind == EV_FLOW) {
+            suspect_silent(w, s->mine, e);
+        }
+    }
+}
+
+static void wake_everywhere(struct worker *w, uint8_t space, uint64_t hash)
+{
+    call_wake(w, space, hash);
+    struct mail mail = {.kind = MAIL_WAKE, .space = space, .hash = hash};
+    for (uint32_t i = 0; i < w->node->config.workers; i++) {
+        if (i != w->index) {
+            worker_post(w, i, &mail);
+        }
+    }
+}
+
+static void flow_from_key(struct worker *w, const struct effect *e)
+{
+    uint8_t owner = slot_ref_worker(e->slot);
+    if (owner != w->index) {
+        struct mail mail = {.kind = MAIL_FLOW, .ref = e->slot, .code = e->code};
+        worker_post(w, owner, &mail);
+        return;
+    }
+    struct flow *f = flow_of_ref(w, e->slot);
+    HK_ASSERT(f != NULL);
+    step_flow(w, f, EV_KEY, e->code, NULL, NODE_NONE);
+}
+
+/* What remains when the bucket is unlocked again. */
+static void after_unlock(struct worker *w, struct step *s, const struct effects *fx)
+{
+    for (uint32_t i = 0; i < fx->n; i++) {
+        const struct effect *e = &fx->e[i];
+        switch ((enum eff_kind)e->kind) {
+        case EFF_PARK:
+            s->parked = true;
+            if (s->call != NULL) {
+                call_park(w, s->call);
+            }
+            break;
+        case EFF_WAKE:
+            wake_everywhere(w, s->space, s->hash);
+            break;
+        case EFF_FLOW:
+            flow_from_key(w, e);
+            break;
+        case EFF_DROP:
+        case EFF_BEHIND:
+            note_ignored(w, e, s->event.from);
+            break;
+        case EFF_SEND:
+        case EFF_BCAST:
+        case EFF_APPLY:
+        case EFF_FORGET:
+            break;
+        case EFF_KEY:
+        case EFF_REPLY:
+        case EFF_CLOSE:
+            HK_ASSERT(!"an effect of flow machines");
+        }
+    }
+}
+
+static bool wants_spare(const struct step *s)
+{
+    return s->event.kind != EV_MSG;
+}
+
+void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
+{
+    const struct engine_ops *ops = w->node->spaces[s->space].ops;
+    struct flow *spare = wants_spare(s) ? flow_reserve(w) : NULL;
+    struct key_meta meta = ref->object != NULL ? store_meta(ref) : ops->blank;
+    struct key_meta before = meta;
+    struct effects fx;
+    fx.n = 0;
+    s->event.local_hash = s->hash;
+    ops->key(&meta, NULL, s->mine != NULL ? &s->mine->slot : NULL,
+             spare != NULL ? &spare->slot : NULL, &s->event, &fx);
+    s->err = publish(s, ref, &fx, &meta, &before);
+    if (s->err != HK_OK) {
+        /* Nothing of this step happened. */
+        store_unlock(ref);
+        if (spare != NULL) {
+            flow_give_back(w, spare);
+        }
+        w->stats.node_drops[NODE_DROP_MEMORY] += s->event.kind == EV_MSG;
+        return;
+    }
+#ifdef HK_DEBUG
+    if (ref->object != NULL) {
+        ops->check(&meta, NULL);
+    }
+#endif
+    send_locked(w, s, ref, &fx, &meta);
+    store_unlock(ref);
+    if (spare != NULL) {
+        if (spare->slot.kind != 0) {
+            flow_open(w, spare, s);
+        } else {
+            flow_give_back(w, spare);
+        }
+    }
+    after_unlock(w, s, &fx);
+}
+
+void step_key(struct worker *w, struct step *s)
+{
+    struct store_ref ref;
+    store_lock(w->node->spaces[s->space].store, w->threads[s->space], s->key, s->hash, &ref);
+    step_locked(w, s, &ref);
+}
+
+/* ---- Flow steps ---- */
+
+static void key_from_flow(struct worker *w, struct flow *f, uint8_t code)
+{
+    if (code == KEY_CODE_COMPLETE && f->call != NULL && session_gates(w, f->call)) {
+        f->call->gated = true;
+        return;
+    }
+    struct step s;
+    step_init(w, &s, f->space, EV_FLOW);
+    s.event.code = code;
+    s.key = f->key;
+    s.hash = f->hash;
+    s.mine = f;
+    step_key(w, &s);
+}
+
+/* Carries out a flow's effects; f may be gone afterwards. */
+static void flow_effects(struct worker *w, struct flow *f, const struct event *event,
+                         const struct effects *fx)
+{
+    uint32_t gen = f->slot.gen;
+    for (uint32_t i = 0; i < fx->n; i++) {
+        const struct effect *e = &fx->e[i];
+        switch ((enum eff_kind)e->kind) {
+        case EFF_SEND:
+        case EFF_BCAST:
+            send_effect(w, f->space, e, f->key, bytes_of(NULL, 0), 0);
+            break;
+        case EFF_KEY:
+            key_from_flow(w, f, e->code);
+            if (!f->used || f->slot.gen != gen) {
+                return; /* the key step's outcome has closed this flow */
+            }
+            break;
+        case EFF_REPLY:
+            flow_reply(w, f, (enum reply_code)e->code);
+            break;
+        case EFF_CLOSE:
+            flow_close(w, f);
+            return;
+        case EFF_DROP:
+        case EFF_BEHIND:
+            note_ignored(w, e, event->from);
+            break;
+        case EFF_APPLY:
+        case EFF_FORGET:
+        case EFF_PARK:
+        case EFF_WAKE:
+        case EFF_FLOW:
+            HK_ASSERT(!"an effect of key machines");
+        }
+    }
+    flow_arm(w, f);
+}
+
+void step_flow(struct worker *w, struct flow *f, enum ev_kind kind, uint8_t code,
+               const struct msg *msg, uint8_t from)
+{
+    const struct engine_ops *ops = w->node->spaces[f->space].ops;
+    struct step s;
+    step_init(w, &s, f->space, kind);
+    s.event.code = code;
+    s.event.msg = msg;
+    s.event.from = from;
+    if (kind == EV_VIEW) {
+        f->waiting_us = w->now_us;
+    }
+    struct effects fx;
+    fx.n = 0;
+    ops->flow(&f->slot, &s.event, &fx);
+    flow_effects(w, f, &s.event, &fx);
+}
+
+void step_worker(struct worker *w, const struct msg *msg, uint8_t from)
+{
+    struct step s;
+    step_init(w, &s, msg->space, EV_MSG);
+    s.event.msg = msg;
+    s.event.from = from;
+    s.event.key_hash = portable_hash(w, msg->key);
+    struct effects fx;
+    fx.n = 0;
+    w->node->spaces[msg->space].ops->flow(NULL, &s.event, &fx);
+    for (uint32_t i = 0; i < fx.n; i++) {
+        const struct effect *e = &fx.e[i];
+        if (e->kind == EFF_SEND || e->kind == EFF_BCAST) {
+            send_effect(w, msg->space, e, msg->key, bytes_of(NULL, 0), 0);
+        } else {
+            note_ignored(w, e, from);
+        }
+    }
+}
+
+void flow_check_reads(struct worker *w)
+{
+    struct call *first = list_entry(w->checking.next, struct call, link);
+    uint8_t space = first->op.space;
+    struct flow *f = flow_reserve(w);
+    if (f == NULL) {
+        return; /* the next poll tries again */
+    }
+    f->used = true;
+    f->space = space;
+    f->call = NULL;
+    f->key = bytes_of(NULL, 0);
+    f->key_memory = NULL;
+    f->waiting_us = w->now_us;
+    list_push_back(&w->flows, &f->link);
+    list_each_safe(link, following, &w->checking)
+    {
+        struct call *c = list_entry(link, struct call, link);
+        if (c->op.space == space) {
+            list_remove(link);
+            list_push_back(&f->checking, link);
+        }
+    }
+    step_flow(w, f, EV_READ, 0, NULL, NODE_NONE);
+}

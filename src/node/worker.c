@@ -1,0 +1,236 @@
+/* A worker's poll: mail, frames, control, requests, timers, operations that can go on, background
+ * work, then everything leaves. No system call, no lock but buckets'. */
+#include "node/internal.h"
+
+#include "base/assert.h"
+
+/* ---- Mail, sleeping and waking ---- */
+
+void worker_poke(struct worker *w)
+{
+    /* Pairs with worker_sleep: either the poster sees "asleep", or the sleeper sees the mail. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_exchange_explicit(&w->asleep, false, memory_order_seq_cst)) {
+        w->node->env.wake(w->node->env.context, w->index);
+    }
+}
+
+void worker_post(struct worker *from, uint32_t to, const struct mail *mail)
+{
+    struct worker *w = &from->node->workers[to];
+    if (mail->kind == MAIL_FLOW) {
+        /* Room for every flow of that worker, and each has one outcome: it cannot be full. */
+        bool pushed = ring_mpsc_push(&w->mail, mail);
+        HK_ASSERT(pushed);
+    } else if (!ring_mpsc_push(&w->wakes, mail)) {
+        atomic_store_explicit(&w->wake_all, true, memory_order_release);
+    }
+    worker_poke(w);
+}
+
+void worker_nudge(struct worker *w, const struct flow *f)
+{
+    if (w->nudges < w->node->config.flows_max) {
+        w->nudge[w->nudges++] = (struct nudge){.ref = f->slot.ref, .gen = f->slot.gen};
+    }
+}
+
+static bool has_mail(struct worker *w)
+{
+    return !ring_mpsc_empty(&w->mail) || !ring_mpsc_empty(&w->wakes) ||
+           atomic_load_explicit(&w->wake_all, memory_order_acquire) ||
+           atomic_load_explicit(&w->ping, memory_order_acquire) ||
+           atomic_load_explicit(&w->node->published_epoch, memory_order_acquire) != w->view.epoch;
+}
+
+bool worker_sleep(struct worker *w)
+{
+    atomic_exchange_explicit(&w->asleep, true, memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (has_mail(w)) {
+        atomic_store_explicit(&w->asleep, false, memory_order_relaxed);
+        return false;
+    }
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (w->threads[i] != NULL) {
+            store_offline(w->threads[i]);
+        }
+    }
+    return true;
+}
+
+void worker_awake(struct worker *w)
+{
+    atomic_store_explicit(&w->asleep, false, memory_order_relaxed);
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (w->threads[i] != NULL) {
+            store_online(w->threads[i]);
+        }
+    }
+}
+
+bool worker_full(const struct worker *w)
+{
+    return atomic_load_explicit(&w->node->out_of_memory, memory_order_relaxed);
+}
+
+/* ---- The parts of a poll ---- */
+
+static uint32_t take_mail(struct worker *w, uint32_t max)
+{
+    uint32_t n = 0;
+    struct mail mail;
+    if (atomic_exchange_explicit(&w->wake_all, false, memory_order_acquire)) {
+        call_wake_all(w);
+        n++;
+    }
+    while (n < max && ring_mpsc_pop(&w->wakes, &mail)) {
+        call_wake(w, mail.space, mail.hash);
+        n++;
+    }
+    for (uint32_t i = 0; i < max && ring_mpsc_pop(&w->mail, &mail); i++) {
+        struct flow *f = flow_of_ref(w, mail.ref);
+        HK_ASSERT(f != NULL); /* a flow ends only by this mail */
+        step_flow(w, f, EV_KEY, mail.code, NULL, NODE_NONE);
+        n++;
+    }
+    return n;
+}
+
+static uint32_t take_requests(struct worker *w, uint32_t max)
+{
+    struct node *n = w->node;
+    uint32_t count = 0;
+    struct request request;
+    while (count < max && !list_empty(&w->calls_free) &&
+           n->env.request(n->env.context, w->index, &request)) {
+        HK_ASSERT(request.session < n->config.sessions_max);
+        call_take(w, &request);
+        count++;
+    }
+    return count;
+}
+
+static void flow_timer(struct worker *w, struct flow *f)
+{
+    if (f->call != NULL && f->call->gated) {
+        /* Gating has a bound: two sessions may gate each other when messages were lost. */
+        f->call->gated = false;
+        f->call->ungated = true;
+        uint32_t gen = f->slot.gen;
+        step_flow(w, f, EV_KEY, FLOW_CODE_NUDGE, NULL, NODE_NONE);
+        if (!f->used || f->slot.gen != gen) {
+            return;
+        }
+    }
+    step_flow(w, f, EV_TIMER, 0, NULL, NODE_NONE);
+}
+
+static uint32_t take_timers(struct worker *w, uint32_t max)
+{
+    uint32_t n = 0;
+    struct timer *t;
+    wheel_advance(&w->wheel, w->now_us);
+    while (n < max && (t = wheel_take(&w->wheel)) != NULL) {
+        if (t->kind == TIMER_CALL) {
+            call_timer(w, list_entry(t, struct call, timer));
+        } else {
+            flow_timer(w, list_entry(t, struct flow, timer));
+        }
+        n++;
+    }
+    return n;
+}
+
+static uint32_t run_ready(struct worker *w, uint32_t max)
+{
+    uint32_t n = 0;
+    struct list_link *link;
+    while (n < max && (link = list_pop_front(&w->ready)) != NULL) {
+        call_run(w, list_entry(link, struct call, link));
+        n++;
+    }
+    return n;
+}
+
+static void run_nudges(struct worker *w)
+{
+    for (uint32_t i = 0; i < w->nudges; i++) {
+        struct flow *f = flow_of_ref(w, w->nudge[i].ref);
+        if (f != NULL && f->slot.gen == w->nudge[i].gen) {
+            step_flow(w, f, EV_KEY, FLOW_CODE_NUDGE, NULL, NODE_NONE);
+        }
+    }
+    w->nudges = 0;
+}
+
+static void refresh_lease(struct worker *w)
+{
+    /* acquire: pairs with publish_lease. */
+    w->lease_until_us = atomic_load_explicit(&w->node->lease_until_us, memory_order_acquire);
+}
+
+static void background(struct worker *w)
+{
+    if (w->index == 0) {
+        input_self(w);
+        transfer_poll(w);
+        sweep_poll(w);
+    }
+    for (uint32_t i = 0; i < SPACES_MAX && !list_empty(&w->checking); i++) {
+        flow_check_reads(w);
+    }
+}
+
+struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_events)
+{
+    struct poll_result result = {0, 0};
+    HK_ASSERT(max_events > 0);
+    w->now_us = now_us;
+    w->wall_ms = w->node->env.wall_ms(w->node->env.context);
+    atomic_store_explicit(&w->ping, false, memory_order_relaxed);
+    control_adopt(w);
+    refresh_lease(w);
+    result.events += take_mail(w, max_events);
+    result.events += input_frames(w, max_events);
+    if (w->index == 0) {
+        control_poll(w);
+        control_adopt(w);
+    }
+    refresh_lease(w);
+    result.events += take_requests(w, max_events);
+    result.events += take_timers(w, max_events);
+    result.events += run_ready(w, max_events);
+    run_nudges(w);
+    background(w);
+    output_flush(w);
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (w->threads[i] != NULL) {
+            store_quiescent(w->threads[i]);
+        }
+    }
+    if (w->index == 0) {
+        result.flags |= (w->node->wipe ? POLL_WIPE : 0u) | (w->node->left ? POLL_LEFT : 0u);
+    }
+    atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
+    return result;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t worker_deadline(const struct worker *w)
+{
+    if (!list_empty(&w->ready) || !list_empty(&w->checking) || w->self.body > 0 || w->nudges > 0) {
+        return w->now_us;
+    }
+    uint64_t due = wheel_deadline(&w->wheel);
+    if (w->index == 0) {
+        due = sooner(due, control_deadline(w));
+        due = sooner(due, transfer_deadline(w));
+        due = sooner(due, sweep_deadline(w));
+    }
+    return due;
+}

@@ -1,0 +1,110 @@
+/* Clients: sessions with workers of any node, their operations, and what they learn of the outcome.
+ * Times in a history are steps of the simulation: an operation begins when a worker takes it and
+ * ends when its answer leaves the process. That is tighter than what a client across a network
+ * could see, so the checkers see more. */
+#ifndef HORKOS_SIM_CLIENT_H
+#define HORKOS_SIM_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "check/history.h"
+#include "engine/op.h"
+#include "node/node.h"
+#include "sim/machine.h"
+#include "sim/setup.h"
+#include "sim/value.h"
+
+#define WINDOW_MAX 16u /* a power of two */
+
+struct world;
+
+enum sim_op_state {
+    SIM_OP_QUEUED,   /* at its worker, which has not seen it */
+    SIM_OP_TAKEN,
+    SIM_OP_ANSWERED, /* by a poll whose output is not out yet */
+    SIM_OP_OVER,
+};
+
+/* What a sequential reading of the client's own key expects of an operation. */
+struct forecast {
+    bool given;
+    bool ok;
+    uint32_t life; /* of the client's private key; another one: says nothing */
+    int64_t out;
+};
+
+struct sim_op {
+    struct history_op h;
+    struct op op;
+    uint8_t *bytes; /* key, value and argument of op; freed once the worker may not read them */
+    uint32_t client;
+    uint32_t connection; /* of the client */
+    uint32_t key;        /* index of a sim_key */
+    uint32_t next;
+    uint64_t begin_us;   /* virtual */
+    uint64_t arrived_step;
+    enum sim_op_state state;
+    bool extra;          /* not of a kind that histories know */
+    int err;             /* of the answer */
+    struct forecast forecast;
+};
+
+struct client {
+    uint32_t id;
+    uint8_t machine;
+    uint32_t worker;
+    uint32_t session;    /* SESSION_NONE: not open yet */
+    uint32_t connection; /* rises with each reconnect */
+    uint32_t window;
+    uint32_t ring[WINDOW_MAX]; /* its operations under way, oldest first */
+    uint32_t ring_first, ring_n;
+    uint32_t quota;      /* operations that it still has to do */
+    uint32_t tries;      /* failures that may still be made good */
+    uint64_t patience_us; /* waits no longer for an answer; 0: for ever */
+    uint64_t backoff_until_us;
+    bool scheduled;
+    bool reader;         /* reads every key once, at the end */
+    uint32_t next_key;
+    uint32_t ok_calm;    /* successes since faults ended */
+    uint32_t private_key;
+    uint32_t life;       /* of the private key */
+    int64_t private_value;
+};
+
+struct clients {
+    struct client at[CLIENTS_MAX + SIM_NODES_MAX];
+    uint32_t n;
+    struct sim_op *ops;
+    size_t ops_n, ops_capacity;
+    struct sim_key *keys;
+    uint32_t keys_n, keys_capacity;
+    uint32_t extra_first, extra_n; /* keys of operations that histories do not know */
+    int64_t next_value; /* every value that is written is new */
+};
+
+void clients_init(struct world *world);
+void clients_deinit(struct world *world);
+/* Everybody has something to do. */
+void clients_round(struct world *world, uint32_t ops);
+void client_act(struct world *world, uint32_t client);
+/* The answer has been waited for long enough. */
+void client_impatient(struct world *world, uint32_t op);
+/* Adds one reader for each node. */
+void clients_read_all(struct world *world);
+bool clients_idle(const struct world *world);
+
+/* ---- For machines ---- */
+
+/* Before a poll: opens and closes the sessions that want it. */
+void clients_prepare(struct machine *machine, uint32_t worker);
+/* env.request and env.reply. */
+bool clients_request(struct machine *machine, uint32_t worker, struct request *request_out);
+void clients_reply(struct machine *machine, uint32_t worker, const struct reply *reply);
+/* The answer has left the process. */
+void clients_answered(struct world *world, uint32_t op);
+/* The process is gone, and every session with it. */
+void clients_lost(struct machine *machine);
+
+#endif

@@ -1,0 +1,37 @@
+/* Carries a fault plan out. */
+#ifndef HORKOS_SIM_FAULTS_H
+#define HORKOS_SIM_FAULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/machine.h"
+
+struct world;
+
+enum fault_phase {
+    FAULT_WAITING,
+    FAULT_TRAPPED, /* it befalls its node at the next poll that puts something out */
+    FAULT_ACTIVE,
+    FAULT_OVER,
+    FAULT_SKIPPED, /* it would have taken the majority away */
+};
+
+struct fault_run {
+    enum fault_phase phase;
+    uint32_t deferred; /* how often it was put off */
+};
+
+/* Puts the plan's entries into the world's heap, and starts all nodes that do not start late. */
+void faults_init(struct world *world);
+void fault_begin(struct world *world, uint32_t fault);
+void fault_end(struct world *world, uint32_t fault);
+/* The machine has polled, with outputs that are not out yet, and its trap snaps. True if the
+ * machine stopped or holds its outputs now. */
+bool fault_snap(struct machine *machine);
+/* No poll came in time: it befalls the node between two polls. */
+void fault_trap_timeout(struct world *world, uint32_t fault);
+/* Ends all that is active, and starts what is down. */
+void faults_heal(struct world *world);
+
+#endif

@@ -1,0 +1,36 @@
+/* What somebody who sees all nodes at once may demand of them: at most one view an epoch; no lease
+ * under a view that a decided one has replaced without its holder; acknowledged values on every
+ * member. */
+#ifndef HORKOS_SIM_GHOST_H
+#define HORKOS_SIM_GHOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/machine.h"
+#include "view/view.h"
+
+struct world;
+
+struct ghost {
+    struct view *views; /* every decided view that some node held, by (generation, epoch) */
+    size_t n, capacity;
+    uint64_t lease_until_us[SIM_NODES_MAX]; /* by the holder's clock, of its running process */
+    uint32_t held_epoch[SIM_NODES_MAX];     /* of the view that it holds */
+};
+
+void ghost_deinit(struct ghost *ghost);
+/* The newest decided view that anybody held; NULL before the first. */
+const struct view *ghost_newest(const struct world *world);
+/* After each poll of the machine. */
+void ghost_polled(struct machine *machine, uint32_t worker);
+/* A process ended: its lease is nobody's. */
+void ghost_ended(struct machine *machine);
+/* Whether a majority of members of the newest view would still be there, and a majority of nodes
+ * still operational and undisturbed, without the given node. */
+bool ghost_may_lose(const struct world *world, uint8_t node);
+/* Whether the processes that still live can decide nothing ever again. */
+bool ghost_stranded(const struct world *world);
+
+#endif

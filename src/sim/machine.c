@@ -1,0 +1,461 @@
+#include "sim/machine.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "sim/world.h"
+
+/* A run that polls more often than this is stuck in a loop that takes no time. */
+#define POLLS_MAX 20000000u
+#define WALL_START_MS UINT64_C(1700000000000)
+
+uint64_t machine_clock(const struct machine *m, uint64_t virtual_us)
+{
+    int64_t rate_ppm = m->world->setup.clocks[m->id].rate_ppm;
+    int64_t drift_us = (int64_t)virtual_us * rate_ppm / 1000000;
+    return (uint64_t)(m->clock_offset_us + (int64_t)virtual_us + drift_us);
+}
+
+uint64_t machine_virtual(const struct machine *m, uint64_t local_us)
+{
+    int64_t rate_ppm = m->world->setup.clocks[m->id].rate_ppm;
+    if (local_us >= UINT64_C(1) << 50) {
+        return NEVER;
+    }
+    int64_t since_us = (int64_t)local_us - m->clock_offset_us;
+    if (since_us <= 0) {
+        return 0;
+    }
+    uint64_t at_us = (uint64_t)(since_us * 1000000 / (1000000 + rate_ppm));
+    while (machine_clock(m, at_us) < local_us) {
+        at_us++;
+    }
+    while (at_us > 0 && machine_clock(m, at_us - 1) >= local_us) {
+        at_us--;
+    }
+    return at_us;
+}
+
+/* ---- What the node sees of the world ---- */
+
+static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
+{
+    struct machine *m = context;
+    struct actor *a = &m->actors[worker];
+    parcel_destroy(a->given);
+    a->given = NULL;
+    struct parcel *parcel = a->inbox_first;
+    if (parcel == NULL || parcel->arrived_step > m->cutoff_step) {
+        return false;
+    }
+    a->inbox_first = parcel->next;
+    if (a->inbox_first == NULL) {
+        a->inbox_last = &a->inbox_first;
+    }
+    a->inbox_n--;
+    a->given = parcel;
+    *frame_out = bytes_of(parcel->bytes, parcel->n);
+    if (trace_wanted(&m->world->trace)) {
+        struct frame frame;
+        enum frame_drop drop =
+            frame_open(*frame_out, m->world->setup.seed, m->id, m->nonce, &frame);
+        if (drop == FRAME_DROP_NONE) {
+            trace_frame(m->world, "received", &frame);
+        } else {
+            trace_line(m->world, "node %u receives a frame that is refused: %s", m->id,
+                       frame_drop_names[drop]);
+        }
+    }
+    return true;
+}
+
+static struct output *add_output(struct machine *m)
+{
+    if (m->outputs_n == m->outputs_capacity) {
+        m->outputs_capacity = m->outputs_capacity == 0 ? 64 : 2 * m->outputs_capacity;
+        m->outputs = realloc(m->outputs, m->outputs_capacity * sizeof *m->outputs);
+        HK_ASSERT(m->outputs != NULL);
+    }
+    struct output *output = &m->outputs[m->outputs_n++];
+    *output = (struct output){.op = NO_OP};
+    return output;
+}
+
+static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes frame)
+{
+    struct machine *m = context;
+    (void)worker;
+    if (to >= m->world->setup.nodes || to == m->id) {
+        world_violation(m->world, "node %u sends to node %u, which is not configured", m->id, to);
+        return;
+    }
+    struct output *output = add_output(m);
+    output->parcel = parcel_create(frame);
+    output->to = to;
+}
+
+static bool env_request(void *context, uint32_t worker, struct request *request_out)
+{
+    return clients_request(context, worker, request_out);
+}
+
+static void env_reply(void *context, uint32_t worker, const struct reply *reply)
+{
+    struct machine *m = context;
+    if (m->mute) {
+        return;
+    }
+    clients_reply(m, worker, reply);
+    struct output *output = add_output(m);
+    output->op = (uint32_t)reply->tag;
+}
+
+static void env_wake(void *context, uint32_t worker)
+{
+    struct machine *m = context;
+    machine_notice(m, worker);
+}
+
+static uint64_t env_wall_ms(void *context)
+{
+    const struct machine *m = context;
+    int64_t off_ms = m->world->setup.clocks[m->id].wall_ms;
+    return WALL_START_MS + m->world->now_us / 1000 + (uint64_t)off_ms;
+}
+
+static void env_persist(void *context, uint64_t generation, uint32_t epoch)
+{
+    struct machine *m = context;
+    m->kept_generation = generation;
+    m->kept_epoch = epoch;
+    trace_note(&m->world->trace, generation ^ epoch);
+    trace_line(m->world, "node %u keeps generation %" PRIx64 ", epoch %" PRIu32, m->id, generation,
+               epoch);
+}
+
+/* ---- A process begins and ends ---- */
+
+void machine_init(struct machine *m, struct world *world, uint8_t id)
+{
+    *m = (struct machine){
+        .world = world,
+        .id = id,
+        .clock_offset_us = world->setup.clocks[id].offset_us,
+        .slow = 1,
+    };
+    for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
+        struct actor *a = &m->actors[i];
+        a->inbox_last = &a->inbox_first;
+        a->queue_first = a->queue_last = a->given_op = NO_OP;
+        a->poll_at_us = NEVER;
+    }
+}
+
+static void discard_outputs(struct machine *m)
+{
+    for (size_t i = 0; i < m->outputs_n; i++) {
+        parcel_destroy(m->outputs[i].parcel);
+    }
+    m->outputs_n = 0;
+    m->held = false;
+}
+
+static void release_outputs(struct machine *m)
+{
+    for (size_t i = 0; i < m->outputs_n; i++) {
+        struct output output = m->outputs[i];
+        if (output.parcel != NULL) {
+            network_send(m->world, m->id, output.to, output.parcel);
+        } else {
+            clients_answered(m->world, output.op);
+        }
+    }
+    m->outputs_n = 0;
+    m->held = false;
+}
+
+static void clear_actor(struct actor *a)
+{
+    while (a->inbox_first != NULL) {
+        struct parcel *next = a->inbox_first->next;
+        parcel_destroy(a->inbox_first);
+        a->inbox_first = next;
+    }
+    a->inbox_last = &a->inbox_first;
+    a->inbox_n = 0;
+    parcel_destroy(a->given);
+    a->given = NULL;
+    a->given_op = NO_OP;
+    a->closing_n = 0;
+    a->poll_at_us = NEVER;
+    a->asleep = false;
+    a->stale_us = 0;
+}
+
+static void describe_node(struct machine *m, struct node_config *config)
+{
+    const struct setup *s = &m->world->setup;
+    const struct sim_config *sim = m->world->config;
+    struct random *chance = &m->world->chance_machines;
+    m->hermes = (struct hermes_config){
+        .mlt_us = s->mlt_us,
+        .grace_us = s->grace_us,
+        .ack_to_all = s->o3,
+        .async_reads = s->async,
+        .rules_off = sim->hermes_rules_off,
+    };
+    *config = (struct node_config){
+        .self = m->id,
+        .workers = s->workers,
+        .cluster = s->seed,
+        .seed = random_next(chance),
+        .calls_max = s->calls_max,
+        .flows_max = s->flows_max,
+        .sessions_max = 2 * CLIENTS_MAX,
+        .session_calls_max = WINDOW_MAX,
+        .parked_us = s->parked_us,
+        .answer_us = s->answer_us,
+        .no_lease_us = s->no_lease_us,
+        .rmw_tries_max = s->rmw_tries_max,
+        .chunk_bytes = s->chunk_bytes,
+        .sweep_us = s->sweep_us,
+        .rules_off = sim->node_rules_off,
+        .view_rules_off = sim->view_rules_off,
+    };
+    config->view = (struct view_config){
+        .self = m->id,
+        .nonce = m->nonce,
+        .configured = ((nodeset)1 << s->nodes) - 1,
+        .lease_us = (uint32_t)s->lease_us,
+        .margin_us = (uint32_t)s->margin_us,
+        .heartbeat_us = (uint32_t)s->heartbeat_us,
+        .suspect_us = (uint32_t)s->suspect_us,
+        .cids_per_member = s->cids,
+        .kept_generation = m->kept_generation,
+        .kept_epoch = m->kept_epoch,
+        .seed = random_next(chance),
+    };
+    config->spaces[0] = (struct space_config){
+        .ops = &hermes_ops,
+        .engine = &m->hermes,
+        .async_reads = s->async,
+        .store = {.value_bytes_max = 65536, .seed = random_next(chance)},
+    };
+}
+
+void machine_start(struct machine *m)
+{
+    HK_ASSERT(m->state == MACHINE_DOWN && m->node == NULL);
+    struct world *world = m->world;
+    m->nonce = random_next(&world->chance_machines) | 1u;
+    m->incarnation++;
+    m->mute = false;
+    m->leaving = false;
+    m->started_us = world->now_us;
+    struct node_config config;
+    describe_node(m, &config);
+    const struct env env = {
+        .context = m,
+        .receive = env_receive,
+        .send = env_send,
+        .request = env_request,
+        .reply = env_reply,
+        .wake = env_wake,
+        .wall_ms = env_wall_ms,
+        .persist = env_persist,
+    };
+    world->result->stats.incarnations++;
+    trace_line(world, "node %u starts, incarnation %u, nonce %" PRIx64, m->id, m->incarnation,
+               m->nonce);
+    int err = node_create(&config, &env, machine_clock(m, world->now_us), &m->node);
+    if (err == HK_OK) {
+        err = store_thread_register(node_store(m->node, 0), &m->eye);
+    }
+    if (err != HK_OK) {
+        world_violation(world, "node %u cannot start: %s", m->id, hk_err_name(err));
+        return;
+    }
+    store_offline(m->eye);
+    m->state = m->pauses > 0 ? MACHINE_PAUSED : MACHINE_UP;
+    for (uint32_t i = 0; i < world->setup.workers; i++) {
+        machine_notice(m, i);
+    }
+}
+
+static void count_node(struct machine *m)
+{
+    struct node_stats stats = {0};
+    node_stats(m->node, &stats);
+    m->world->result->stats.messages += stats.messages_out;
+}
+
+void machine_stop(struct machine *m, bool kill)
+{
+    HK_ASSERT(m->state != MACHINE_DOWN && m->node != NULL);
+    struct world *world = m->world;
+    trace_line(world, "node %u %s", m->id, kill ? "is killed" : "ends");
+    count_node(m);
+    ghost_ended(m);
+    if (kill) {
+        discard_outputs(m);
+    } else {
+        release_outputs(m);
+    }
+    m->mute = kill;
+    store_online(m->eye);
+    store_thread_unregister(m->eye);
+    m->eye = NULL;
+    node_destroy(m->node);
+    m->node = NULL;
+    if (kill) {
+        discard_outputs(m);
+    } else {
+        release_outputs(m);
+    }
+    m->state = MACHINE_DOWN;
+    clients_lost(m);
+    for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
+        clear_actor(&m->actors[i]);
+    }
+}
+
+void machine_wipe(struct machine *m)
+{
+    m->world->result->stats.wipes++;
+    trace_line(m->world, "node %u was dropped and wipes itself", m->id);
+    machine_stop(m, false);
+    machine_start(m);
+}
+
+void machine_deinit(struct machine *m)
+{
+    if (m->node != NULL) {
+        machine_stop(m, true);
+    }
+    free(m->outputs);
+}
+
+void machine_pause(struct machine *m)
+{
+    m->pauses++;
+    if (m->state == MACHINE_UP) {
+        m->state = MACHINE_PAUSED;
+        m->held = m->outputs_n > 0;
+        m->disturbed_us = m->world->now_us;
+    }
+}
+
+void machine_resume(struct machine *m)
+{
+    HK_ASSERT(m->pauses > 0);
+    m->pauses--;
+    if (m->state != MACHINE_PAUSED || m->pauses > 0) {
+        return;
+    }
+    m->state = MACHINE_UP;
+    m->disturbed_us = m->world->now_us;
+    release_outputs(m);
+    for (uint32_t i = 0; i < m->world->setup.workers; i++) {
+        machine_notice(m, i);
+    }
+}
+
+/* ---- Polling ---- */
+
+static uint64_t poll_gap(struct machine *m)
+{
+    return random_between(&m->world->chance_schedule, 1, m->world->setup.poll_gap_us) * m->slow;
+}
+
+void machine_schedule(struct machine *m, uint32_t worker, uint64_t at_us)
+{
+    struct actor *a = &m->actors[worker];
+    if (m->state != MACHINE_UP || a->stalls > 0 || at_us >= a->poll_at_us) {
+        return;
+    }
+    a->poll_at_us = at_us;
+    a->poll_token++;
+    world_plan(m->world, at_us, HAPPENS_POLL, m->id, worker, a->poll_token, NULL);
+}
+
+void machine_notice(struct machine *m, uint32_t worker)
+{
+    machine_schedule(m, worker, m->world->now_us + poll_gap(m));
+}
+
+void machine_deliver(struct machine *m, struct parcel *parcel)
+{
+    if (m->node == NULL) {
+        parcel_destroy(parcel);
+        return;
+    }
+    uint32_t worker = parcel->worker % m->world->setup.workers;
+    struct actor *a = &m->actors[worker];
+    parcel->arrived_step = m->world->step;
+    *a->inbox_last = parcel;
+    a->inbox_last = &parcel->next;
+    a->inbox_n++;
+    machine_notice(m, worker);
+}
+
+static void plan_next_poll(struct machine *m, uint32_t worker, const struct poll_result *result)
+{
+    struct actor *a = &m->actors[worker];
+    struct worker *w = node_worker(m->node, worker);
+    uint64_t soon_us = m->world->now_us + poll_gap(m);
+    if (result->events > 0) {
+        machine_schedule(m, worker, soon_us);
+        return;
+    }
+    a->asleep = worker_sleep(w);
+    uint64_t due_us = a->asleep ? machine_virtual(m, worker_deadline(w)) : soon_us;
+    if (a->inbox_first != NULL || a->queue_first != NO_OP) {
+        /* A poll that went by an old reading of the clock left these. */
+        due_us = soon_us;
+    }
+    machine_schedule(m, worker, due_us < soon_us ? soon_us : due_us);
+}
+
+void machine_poll(struct machine *m, uint32_t worker)
+{
+    struct world *world = m->world;
+    struct actor *a = &m->actors[worker];
+    a->poll_at_us = NEVER;
+    if (m->state != MACHINE_UP || a->stalls > 0) {
+        return;
+    }
+    if (world->result->stats.polls++ > POLLS_MAX) {
+        world_violation(world, "more than %u polls: a worker runs without end", POLLS_MAX);
+        return;
+    }
+    bool stale = a->stale_us != 0;
+    uint64_t now_us = stale ? a->stale_us : world->now_us;
+    m->poll_step = m->cutoff_step = stale ? a->stale_step : world->step;
+    a->stale_us = 0;
+    clients_prepare(m, worker);
+    struct worker *w = node_worker(m->node, worker);
+    if (a->asleep) {
+        worker_awake(w);
+        a->asleep = false;
+    }
+    uint32_t max_events = m->trap == TRAP_NONE ? world->setup.max_events : 1;
+    struct poll_result result = worker_poll(w, machine_clock(m, now_us), max_events);
+    worker_check(w);
+    trace_note(&world->trace, (uint64_t)m->id << 40 | (uint64_t)worker << 32 | result.events);
+    trace_note(&world->trace, world->now_us);
+    if (trace_wanted(&world->trace) && result.events > 0) {
+        trace_line(world, "node %u worker %u polled: %u events, %zu outputs%s", m->id, worker,
+                   result.events, m->outputs_n, stale ? ", by an old clock" : "");
+    }
+    ghost_polled(m, worker);
+    if (m->trap != TRAP_NONE && m->outputs_n > 0 && fault_snap(m)) {
+        return;
+    }
+    release_outputs(m);
+    if ((result.flags & POLL_WIPE) != 0) {
+        machine_wipe(m);
+        return;
+    }
+    plan_next_poll(m, worker, &result);
+}

@@ -1,0 +1,108 @@
+/* A machine of the world: a clock, a state file, and at most one process, whose workers are actors
+ * of the simulation. The callbacks through which the node sees the world are here too. */
+#ifndef HORKOS_SIM_MACHINE_H
+#define HORKOS_SIM_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/hermes/hermes.h"
+#include "node/node.h"
+#include "sim/network.h"
+
+#define NEVER UINT64_MAX
+#define NO_OP UINT32_MAX
+
+struct world;
+
+/* What a poll has put out: a frame to a peer, or an answer to an operation. */
+struct output {
+    struct parcel *parcel; /* NULL: an answer */
+    uint32_t op;
+    uint8_t to;
+};
+
+struct actor {
+    struct parcel *inbox_first, **inbox_last; /* frames that have arrived */
+    uint32_t inbox_n;
+    struct parcel *given;  /* the frame whose bytes the worker may still read */
+    uint32_t queue_first;  /* operations that have arrived, linked by next; NO_OP: none */
+    uint32_t queue_last;
+    uint32_t given_op;     /* the operation whose bytes the worker may still read */
+    uint32_t closing[CLIENTS_MAX]; /* sessions that clients have left */
+    uint32_t closing_n;
+    uint64_t poll_at_us;   /* NEVER: nothing planned */
+    uint32_t poll_token;   /* only the entry of the heap that carries it counts */
+    bool asleep;
+    uint32_t stalls;       /* faults that stop it at the moment */
+    uint64_t stale_us;     /* it read its clock then, and has not polled since; 0: not so */
+    uint64_t stale_step;
+};
+
+enum machine_state {
+    MACHINE_DOWN,
+    MACHINE_UP,
+    MACHINE_PAUSED,
+};
+
+/* A fault that waits for the next poll that puts something out. */
+enum machine_trap {
+    TRAP_NONE,
+    TRAP_PAUSE,
+    TRAP_CRASH,
+};
+
+struct machine {
+    struct world *world;
+    uint8_t id;
+    enum machine_state state;
+    struct node *node; /* NULL: down */
+    struct store_thread *eye; /* the simulator's own registration with the node's store */
+    uint64_t nonce;
+    uint32_t incarnation;
+    uint64_t started_us;
+    int64_t clock_offset_us;
+    uint64_t kept_generation; /* the state file */
+    uint32_t kept_epoch;
+    bool held;         /* outputs wait for the end of a pause */
+    uint32_t pauses;   /* faults that stop it at the moment */
+    uint32_t slow;     /* every poll takes so many times longer */
+    bool mute;         /* it was killed: what its node still says is not heard */
+    bool leaving;
+    uint32_t absences; /* planned: down on purpose until a fault ends */
+    enum machine_trap trap;
+    uint32_t trap_fault; /* index in the plan */
+    uint64_t disturbed_us; /* when it last stood still or was slow */
+    uint64_t poll_step;  /* begin of the operations that the running poll takes */
+    uint64_t cutoff_step; /* what arrived later is not seen by the running poll */
+    struct output *outputs;
+    size_t outputs_n, outputs_capacity;
+    struct hermes_config hermes;
+    struct actor actors[SIM_WORKERS_MAX];
+};
+
+void machine_init(struct machine *machine, struct world *world, uint8_t id);
+void machine_deinit(struct machine *machine);
+/* Starts a process on a machine that is down. */
+void machine_start(struct machine *machine);
+/* Ends it: by a kill, which nobody hears, or in good order, its last answers included. */
+void machine_stop(struct machine *machine, bool kill);
+/* It was dropped: a new incarnation follows at once (POLL_WIPE). */
+void machine_wipe(struct machine *machine);
+void machine_pause(struct machine *machine);
+void machine_resume(struct machine *machine);
+
+/* What the machine's clock shows at a virtual time; and the first virtual time at which it shows
+ * at least local_us. */
+uint64_t machine_clock(const struct machine *machine, uint64_t virtual_us);
+uint64_t machine_virtual(const struct machine *machine, uint64_t local_us);
+
+/* Lets the worker be polled at the given time at the latest. */
+void machine_schedule(struct machine *machine, uint32_t worker, uint64_t at_us);
+/* As soon as something that has arrived can be noticed. */
+void machine_notice(struct machine *machine, uint32_t worker);
+void machine_poll(struct machine *machine, uint32_t worker);
+void machine_deliver(struct machine *machine, struct parcel *parcel);
+
+#endif

@@ -1,0 +1,102 @@
+/* What a seed stands for: every parameter of a run, drawn before it starts. */
+#ifndef HORKOS_SIM_SETUP_H
+#define HORKOS_SIM_SETUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/nodeset.h"
+#include "sim/sim.h"
+#include "sim/text.h"
+
+#define PLAN_MAX 12u
+#define ROUNDS_MAX 64u
+#define CLIENTS_MAX 24u
+#define KEYS_MAX 8u
+
+/* One entry of the fault plan. Times are virtual. */
+struct fault {
+    enum sim_fault kind;
+    uint64_t at_us;
+    uint64_t lasts_us;
+    uint8_t node;      /* whom it befalls; BRIDGE: one end */
+    uint8_t other;     /* BRIDGE: the other end */
+    uint8_t worker;    /* STALL */
+    bool mid;          /* CRASH, PAUSE: in mid-operation, some output of a poll not yet out */
+    bool stale;        /* STALL: between reading the clock and polling */
+    bool outwards;     /* ONEWAY: what the node sends is lost; else what it is sent */
+    bool reboot;       /* CRASH, LEAVE: the machine restarts, so that its clock starts anew */
+    nodeset side;      /* PARTITION, ONEWAY: the nodes on the other side */
+    uint32_t permille; /* CRASH in mid-operation: how much of the poll's output still leaves;
+                          STORM: frames lost */
+    uint32_t factor;   /* SLOW: how much longer a poll takes */
+};
+
+/* Probabilities in parts per million, for each frame. */
+struct weather {
+    uint32_t loss_ppm;
+    uint32_t duplicate_ppm;
+    uint32_t reorder_ppm;
+    uint32_t corrupt_ppm;
+    uint32_t spike_ppm;
+    uint64_t base_us;   /* each frame takes base_us + [0, jitter_us] */
+    uint64_t jitter_us;
+    uint64_t spike_us;  /* a spike adds up to this */
+    uint64_t late_us;   /* a reordered or duplicated frame comes up to this later */
+};
+
+struct setup_clock {
+    int64_t offset_us;
+    int32_t rate_ppm; /* how much faster than virtual time */
+    int64_t wall_ms;  /* how far the calendar is off */
+};
+
+/* What clients do: shares of each kind of operation, of their sum. */
+struct mix {
+    uint32_t read, write, erase, erase_if, set_if, set_absent, add, getset;
+};
+
+struct setup {
+    uint64_t seed;
+    uint32_t nodes;
+    uint32_t workers;
+    uint32_t ops;
+    bool o3;
+    bool async;
+    bool clocks_differ;
+    /* Node and protocol. */
+    uint64_t lease_us, margin_us, heartbeat_us, suspect_us;
+    uint64_t mlt_us, grace_us, answer_us, no_lease_us, parked_us, sweep_us;
+    uint32_t max_events, calls_max, flows_max, chunk_bytes, rmw_tries_max;
+    uint16_t cids;
+    uint64_t poll_gap_us; /* a worker that has work polls again after 1 .. this */
+    /* Faults. */
+    struct weather weather;
+    struct setup_clock clocks[SIM_NODES_MAX];
+    struct fault plan[PLAN_MAX];
+    uint32_t plan_n;
+    /* Clients. */
+    uint64_t rounds[ROUNDS_MAX]; /* when clients have something to do */
+    uint32_t rounds_n;
+    uint32_t clients;
+    uint32_t round_ops; /* of each client in each round */
+    uint64_t think_us;  /* between two operations: [0, think_us] */
+    uint32_t keys;
+    uint32_t registers; /* the first of them are only read and written */
+    uint32_t counters;  /* the next hold decimal numbers */
+    uint32_t skew_permille; /* of operations that go to the first key */
+    uint32_t private_permille; /* that go to a key of the client's own */
+    uint32_t extra_permille;   /* that are of kinds unknown to histories, on extra keys */
+    uint32_t filler_keys;      /* written once, so that joins have something to copy */
+    uint32_t value_profile;    /* 0: small, 1: medium, 2: up to blobs */
+    struct mix mix;
+    /* Ends. */
+    uint64_t horizon_us;  /* faults end here */
+    uint64_t liveness_us; /* and within this everything must be well */
+};
+
+void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *setup_out);
+void setup_print(const struct setup *setup, struct text *to);
+void fault_print(const struct fault *fault, struct text *to);
+
+#endif

@@ -1,0 +1,115 @@
+#include <inttypes.h>
+
+#include "sim/setup.h"
+
+static void print_ms(struct text *to, const char *name, uint64_t us)
+{
+    text_add(to, " %s %" PRIu64 ".%03" PRIu64 " ms", name, us / 1000, us % 1000);
+}
+
+static void print_set(struct text *to, nodeset set)
+{
+    text_add(to, "{");
+    for (nodeset rest = set; rest != 0; rest &= rest - 1) {
+        text_add(to, "%s%u", rest == set ? "" : " ", nodeset_first(rest));
+    }
+    text_add(to, "}");
+}
+
+void fault_print(const struct fault *f, struct text *to)
+{
+    text_add(to, "%" PRIu64 ".%03" PRIu64 " ms: %s", f->at_us / 1000, f->at_us % 1000,
+             sim_fault_names[f->kind]);
+    switch ((uint32_t)f->kind) {
+    case SIM_FAULT_STORM:
+        text_add(to, ", %u of 1000 frames lost", f->permille);
+        break;
+    case SIM_FAULT_ONEWAY:
+        text_add(to, f->outwards ? ", from node %u to " : ", to node %u from ", f->node);
+        print_set(to, f->side);
+        break;
+    case SIM_FAULT_PARTITION:
+        text_add(to, ", against the rest: ");
+        print_set(to, f->side);
+        break;
+    case SIM_FAULT_BRIDGE:
+        text_add(to, ", between node %u and node %u", f->node, f->other);
+        break;
+    case SIM_FAULT_CRASH:
+        text_add(to, " of node %u", f->node);
+        if (f->mid) {
+            text_add(to, " in mid-operation, %u of 1000 outputs leave", f->permille);
+        }
+        text_add(to, "%s", f->reboot ? ", its clock starts anew" : "");
+        break;
+    case SIM_FAULT_PAUSE:
+        text_add(to, " of node %u%s", f->node, f->mid ? " in mid-operation" : "");
+        break;
+    case SIM_FAULT_STALL:
+        text_add(to, " of node %u, worker %u%s", f->node, f->worker,
+                 f->stale ? ", after it read the clock" : "");
+        break;
+    case SIM_FAULT_SLOW:
+        text_add(to, ", node %u by a factor of %u", f->node, f->factor);
+        break;
+    default:
+        text_add(to, " of node %u", f->node);
+    }
+    print_ms(to, ", for", f->lasts_us);
+}
+
+static void print_weather(const struct weather *w, struct text *to)
+{
+    text_add(to, "  weather (ppm): loss %u, duplicate %u, reorder %u, corrupt %u, spike %u;",
+             w->loss_ppm, w->duplicate_ppm, w->reorder_ppm, w->corrupt_ppm, w->spike_ppm);
+    text_add(to, " us: base %" PRIu64 ", jitter %" PRIu64 ", spike %" PRIu64 ", late %" PRIu64 "\n",
+             w->base_us, w->jitter_us, w->spike_us, w->late_us);
+}
+
+static void print_clients(const struct setup *s, struct text *to)
+{
+    text_add(to, "  clients: %u, %u rounds of %u, think %" PRIu64 " us; %u keys (%u registers, ",
+             s->clients, s->rounds_n, s->round_ops, s->think_us, s->keys, s->registers);
+    text_add(to, "%u counters), %u fillers; of 1000: hot %u, private %u, extra %u; values %u\n",
+             s->counters, s->filler_keys, s->skew_permille, s->private_permille,
+             s->extra_permille, s->value_profile);
+    const struct mix *m = &s->mix;
+    text_add(to, "  mix: read %u, write %u, delete %u, delete-if %u, set-if %u, set-absent %u, ",
+             m->read, m->write, m->erase, m->erase_if, m->set_if, m->set_absent);
+    text_add(to, "add %u, getset %u\n", m->add, m->getset);
+}
+
+void setup_print(const struct setup *s, struct text *to)
+{
+    text_add(to, "seed %" PRIu64 ": %u nodes of %u workers%s%s\n ", s->seed, s->nodes, s->workers,
+             s->o3 ? ", O3" : "", s->async ? ", asynchronous reads" : "");
+    print_ms(to, "lease", s->lease_us);
+    print_ms(to, "margin", s->margin_us);
+    print_ms(to, "heartbeat", s->heartbeat_us);
+    print_ms(to, "suspect", s->suspect_us);
+    print_ms(to, "mlt", s->mlt_us);
+    print_ms(to, "grace", s->grace_us);
+    print_ms(to, "answer", s->answer_us);
+    text_add(to, "\n ");
+    print_ms(to, "no_lease", s->no_lease_us);
+    print_ms(to, "parked", s->parked_us);
+    print_ms(to, "sweep", s->sweep_us);
+    text_add(to, " max_events %u calls %u flows %u chunk %u tries %u cids %u gap %" PRIu64 " us\n",
+             s->max_events, s->calls_max, s->flows_max, s->chunk_bytes, s->rmw_tries_max, s->cids,
+             s->poll_gap_us);
+    print_weather(&s->weather, to);
+    text_add(to, "  clocks (ppm, wall ms):");
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        text_add(to, " %d/%" PRId64, s->clocks[i].rate_ppm, s->clocks[i].wall_ms);
+    }
+    text_add(to, "\n");
+    print_clients(s, to);
+    for (uint32_t i = 0; i < s->plan_n; i++) {
+        text_add(to, "  fault %u at ", i);
+        fault_print(&s->plan[i], to);
+        text_add(to, "\n");
+    }
+    text_add(to, "  faults end at");
+    print_ms(to, "", s->horizon_us);
+    text_add(to, "\n");
+}

@@ -1,0 +1,104 @@
+/* The deterministic simulator: one thread, one seed, virtual time and network, the real node. A run
+ * is a function of its configuration and its seed and of nothing else: no clock, address or
+ * uninitialised byte decides anything, so the same seed gives the same run, byte for byte. */
+#ifndef HORKOS_SIM_SIM_H
+#define HORKOS_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/text.h"
+
+#define SIM_NODES_MAX 9u
+#define SIM_WORKERS_MAX 3u
+
+enum sim_fault {
+    /* Weather: befalls single frames, with probabilities that the seed draws. */
+    SIM_FAULT_LOSS,
+    SIM_FAULT_DUPLICATE,
+    SIM_FAULT_REORDER,
+    SIM_FAULT_DELAY,   /* spikes, up to longer than a lease */
+    SIM_FAULT_CORRUPT, /* bits flipped, frames cut short or lengthened */
+    /* Timed: entries of the fault plan. */
+    SIM_FAULT_STORM,     /* for a while most frames are lost or late */
+    SIM_FAULT_ONEWAY,    /* one direction of some links is cut */
+    SIM_FAULT_PARTITION, /* two sides that do not hear each other */
+    SIM_FAULT_BRIDGE,    /* two nodes that hear all others but not each other */
+    SIM_FAULT_CRASH,     /* the process is killed; later a new one starts with amnesia */
+    SIM_FAULT_PAUSE,     /* the process stands still, often in mid-operation */
+    SIM_FAULT_STALL,     /* one worker of a process stands still */
+    SIM_FAULT_SLOW,      /* every poll of a node takes long */
+    SIM_FAULT_LEAVE,     /* the process leaves as on SIGTERM; later a new one starts */
+    SIM_FAULT_LATE,      /* a configured node starts late */
+    SIM_FAULT_CLOCK,     /* clocks run at different rates; calendars are off and jump */
+    SIM_FAULTS
+};
+extern const char *const sim_fault_names[SIM_FAULTS];
+#define SIM_FAULTS_ALL ((1u << SIM_FAULTS) - 1u)
+
+enum sim_choice {
+    SIM_DRAWN, /* by the seed */
+    SIM_ON,
+    SIM_OFF,
+};
+
+struct sim_config {
+    uint32_t nodes;        /* 1 .. SIM_NODES_MAX */
+    uint32_t workers;      /* of each node, 1 .. SIM_WORKERS_MAX; 0: drawn */
+    uint32_t ops;          /* successful operations wanted of a run; 0: drawn, 300 .. 500 */
+    uint32_t faults;       /* bits of enum sim_fault that may happen */
+    enum sim_choice o3;    /* [H] O3: ACKs to all */
+    enum sim_choice async; /* [H] 4.3.6: a majority confirms reads */
+    FILE *trace;           /* everything that happens, for people; NULL: nothing */
+    /* HK_MUTANTS builds only: bits of enum view_rule, hermes_rule, node_rule. */
+    uint64_t view_rules_off;
+    uint64_t hermes_rules_off;
+    uint64_t node_rules_off;
+};
+
+enum sim_verdict {
+    SIM_SOUND,
+    SIM_VIOLATION, /* result.report says what was broken */
+    SIM_STRANDED,  /* crashes and drops together took a majority away: nothing can go on, rightly */
+    SIM_TOO_HARD,  /* a checker reached its bound: says nothing */
+    SIM_VERDICTS
+};
+extern const char *const sim_verdict_names[SIM_VERDICTS];
+
+struct sim_stats {
+    uint64_t virtual_us;
+    uint64_t ops;         /* operations that ended, in whatever way, but for extra load */
+    uint64_t ops_ok;      /* answered, and in the history */
+    uint64_t ops_failed;  /* certainly without effect */
+    uint64_t ops_unknown; /* the client never learned the outcome */
+    uint64_t ops_extra;   /* kinds of operations that histories do not know; unchecked */
+    uint64_t reads_ok;    /* part of ops_ok */
+    uint64_t polls;
+    uint64_t frames;   /* sent */
+    uint64_t messages; /* inside them */
+    uint64_t bytes;
+    uint64_t views;        /* decided views that somebody held */
+    uint64_t view_changes; /* of these, those that followed another one */
+    uint64_t incarnations; /* processes started */
+    uint64_t wipes;        /* processes that found themselves dropped and came back */
+    uint64_t states;       /* visited by the checkers */
+    uint64_t faults[SIM_FAULTS]; /* how often each befell somebody */
+    uint64_t faults_skipped;     /* planned, but would have taken the majority away */
+    uint64_t fault_kinds;        /* how many kinds befell somebody in a run */
+};
+
+struct sim_result {
+    enum sim_verdict verdict;
+    uint64_t hash;      /* of everything that happened: equal for equal runs */
+    struct text plan;   /* what the seed drew: parameters and fault plan */
+    struct text report; /* what is wrong; empty if nothing is */
+    struct sim_stats stats;
+};
+
+/* Runs one seed. result_out is overwritten and must go through sim_result_deinit. A failed
+ * assertion of the code under test aborts the process. */
+void sim_run(const struct sim_config *config, uint64_t seed, struct sim_result *result_out);
+void sim_result_deinit(struct sim_result *result);
+
+#endif

@@ -1,0 +1,176 @@
+#include "sim/trace.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "base/meta.h"
+#include "sim/world.h"
+#include "view/message.h"
+#include "wire/msg.h"
+
+void trace_init(struct trace *trace, FILE *to)
+{
+    *trace = (struct trace){.to = to, .hash = 0x686f726b6f73};
+    hash_secret_init(&trace->secret, 1);
+}
+
+void trace_note(struct trace *trace, uint64_t value)
+{
+    uint64_t mixed = (trace->hash ^ value) * 0x9e3779b97f4a7c15u;
+    trace->hash = mixed ^ (mixed >> 29);
+}
+
+void trace_note_bytes(struct trace *trace, struct bytes bytes)
+{
+    trace_note(trace, hash_bytes(&trace->secret, bytes));
+}
+
+static void trace_head(const struct world *world)
+{
+    fprintf(world->trace.to, "[%7" PRIu64 "] %6" PRIu64 ".%03" PRIu64 " ", world->step,
+            world->now_us / 1000, world->now_us % 1000);
+}
+
+void trace_line(struct world *world, const char *format, ...)
+{
+    if (!trace_wanted(&world->trace)) {
+        return;
+    }
+    trace_head(world);
+    va_list list;
+    va_start(list, format);
+    vfprintf(world->trace.to, format, list);
+    va_end(list);
+    fputc('\n', world->trace.to);
+}
+
+static void print_set(FILE *to, const char *name, nodeset set)
+{
+    fprintf(to, " %s {", name);
+    for (nodeset rest = set; rest != 0; rest &= rest - 1) {
+        fprintf(to, "%s%u", rest == set ? "" : " ", nodeset_first(rest));
+    }
+    fprintf(to, "}");
+}
+
+static void print_view(FILE *to, const struct view *view)
+{
+    fprintf(to, " view %" PRIu32 " of %" PRIx64, view->epoch, view->generation);
+    print_set(to, "operational", view->operational);
+    print_set(to, "shadows", view->live & ~view->operational);
+}
+
+static void print_ballot(FILE *to, const char *name, const struct view_ballot *ballot)
+{
+    fprintf(to, " %s %" PRIu64 ".%u", name, ballot->round, ballot->node);
+}
+
+static void print_view_msg(FILE *to, struct bytes body)
+{
+    struct view_msg m;
+    if (view_msg_decode(body, &m) != HK_OK) {
+        fprintf(to, " view message that does not decode");
+        return;
+    }
+    fprintf(to, " %s holding epoch %" PRIu32, view_msg_name(m.kind), m.epoch);
+    switch (m.kind) {
+    case VIEW_MSG_HEARTBEAT:
+        fprintf(to, " sent %" PRIu64 " admitted %" PRIu32 " flags %u", m.heartbeat.sent_us,
+                m.heartbeat.admitted, m.heartbeat.flags);
+        print_set(to, "heard", m.heartbeat.heard);
+        break;
+    case VIEW_MSG_GRANT:
+        fprintf(to, " sent %" PRIu64 " to %" PRIx64, m.grant.sent_us, m.grant.holder);
+        break;
+    case VIEW_MSG_VIEW:
+        print_view(to, &m.view);
+        break;
+    case VIEW_MSG_PREPARE:
+        print_ballot(to, "ballot", &m.prepare.ballot);
+        fprintf(to, " instance %" PRIu32, m.prepare.instance);
+        print_set(to, "drops", m.prepare.drops);
+        break;
+    case VIEW_MSG_PROMISE:
+        print_ballot(to, "ballot", &m.promise.ballot);
+        print_ballot(to, "accepted", &m.promise.accepted);
+        print_view(to, &m.promise.view);
+        break;
+    case VIEW_MSG_ACCEPT:
+        print_ballot(to, "ballot", &m.accept.ballot);
+        print_view(to, &m.accept.view);
+        break;
+    case VIEW_MSG_ACCEPTED:
+        print_ballot(to, "ballot", &m.accepted.ballot);
+        break;
+    case VIEW_MSG_REFUSE:
+        print_ballot(to, "ballot", &m.refuse.ballot);
+        print_ballot(to, "promised", &m.refuse.promised);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Keys of the simulator are text; others show only their length. */
+static void print_key(FILE *to, struct bytes key)
+{
+    uint32_t n = 0;
+    while (n < key.n && key.at[n] > ' ' && key.at[n] < 0x7f && key.at[n] != '.') {
+        n++;
+    }
+    fprintf(to, " key %.*s/%" PRIu32, (int)n, n > 0 ? (const char *)key.at : "", key.n);
+}
+
+static void print_batch(struct world *world, struct bytes body)
+{
+    FILE *to = world->trace.to;
+    while (body.n > 0) {
+        struct msg m;
+        uint32_t used = 0;
+        if (msg_decode(body, &m, &used) != HK_OK) {
+            fprintf(to, "\n          message that does not decode");
+            return;
+        }
+        body = bytes_of(body.at + used, body.n - used);
+        fprintf(to, "\n          %s flags %x epoch %" PRIu32 " ts %" PRIu64 ".%" PRIu32,
+                trace_msg_name(m.kind), m.flags, m.epoch, stamp_version(m.ts), stamp_cid(m.ts));
+        fprintf(to, " slot %" PRIx32 ".%" PRIu32 " arg %" PRIx64, m.slot, m.gen, m.arg);
+        if (m.key.n > 0) {
+            print_key(to, m.key);
+        }
+        if (m.value.n > 0 || m.vflags != 0) {
+            uint64_t head = 0;
+            memcpy(&head, m.value.at, m.value.n < 8 ? m.value.n : 8);
+            fprintf(to, " value %" PRIu64 "/%" PRIu32 " vflags %x", head, m.value.n, m.vflags);
+        }
+    }
+}
+
+void trace_frame(struct world *world, const char *what, const struct frame *f)
+{
+    FILE *to = world->trace.to;
+    if (to == NULL) {
+        return;
+    }
+    trace_head(world);
+    fprintf(to, "frame %u/%u -> %u/%u %s, epoch %" PRIu32 ":", f->source, f->source_worker,
+            f->target, f->target_worker, what, f->epoch);
+    if (f->kind == FRAME_VIEW) {
+        print_view_msg(to, f->body);
+    } else {
+        print_batch(world, f->body);
+    }
+    fputc('\n', to);
+}
+
+void trace_view(struct world *world, uint8_t node, const struct view *view)
+{
+    FILE *to = world->trace.to;
+    if (to == NULL) {
+        return;
+    }
+    trace_head(world);
+    fprintf(to, "node %u holds", node);
+    print_view(to, view);
+    fputc('\n', to);
+}

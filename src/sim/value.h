@@ -1,0 +1,39 @@
+/* Keys, and the values that stand for the numbers of a history. The bytes of a value follow from
+ * its number, so that a mixture of two values is noticed. */
+#ifndef HORKOS_SIM_VALUE_H
+#define HORKOS_SIM_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+enum key_class {
+    KEY_REGISTER, /* only read and written */
+    KEY_COUNTER,  /* values are decimal numbers */
+    KEY_GENERAL,
+    KEY_EXTRA,    /* for operations that histories do not know */
+};
+
+#define SIM_KEY_BYTES 80u
+struct sim_key {
+    enum key_class class;
+    bool private;     /* only one client uses it */
+    bool value_known; /* value was read or written by somebody */
+    int64_t value;
+    uint32_t n;
+    uint8_t bytes[SIM_KEY_BYTES];
+};
+
+/* Fills in the bytes: different for each index, of different lengths. */
+void sim_key_init(struct sim_key *key, enum key_class class, uint32_t index);
+
+#define VALUE_BYTES_MAX 6000u
+/* The bytes of a number under a class and a profile (setup.value_profile); returns how many. */
+uint32_t value_encode(enum key_class class, uint32_t profile, int64_t number,
+                      uint8_t out[VALUE_BYTES_MAX]);
+/* False if no number has these bytes. */
+bool value_decode(enum key_class class, uint32_t profile, struct bytes value,
+                  int64_t *number_out);
+
+#endif

@@ -1,0 +1,200 @@
+/* The hash index: cache-line buckets that point to objects, found without locks, grown by linear
+ * hashing one bucket at a time. Layout and memory order: docs/STORE.md, 1 and S2 to S5. */
+#ifndef HORKOS_STORE_INDEX_H
+#define HORKOS_STORE_INDEX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "store/memory.h"
+#include "store/object.h"
+#include "store/spin.h"
+
+#define BUCKET_ENTRIES 7u
+
+struct bucket {
+    _Alignas(64) _Atomic uint64_t head;
+    _Atomic uint64_t entry[BUCKET_ENTRIES];
+};
+_Static_assert(sizeof(struct bucket) == 64, "one cache line");
+
+/* The head: address of the next overflow bucket / 64, the lock, the version. In an overflow bucket
+ * the lock bit says that it is free: it lies in the pool, and its address bits link the pool. */
+#define HEAD_NEXT_BITS 42u
+#define HEAD_NEXT_MASK (((uint64_t)1 << HEAD_NEXT_BITS) - 1u)
+#define HEAD_LOCK ((uint64_t)1 << HEAD_NEXT_BITS)
+#define HEAD_FREE HEAD_LOCK
+#define HEAD_VERSION_ONE (HEAD_LOCK << 1)
+#define HEAD_VERSION_MASK (~(HEAD_LOCK | HEAD_NEXT_MASK))
+
+/* An entry: tag and address. */
+#define ENTRY_TAG_BITS 16u
+
+/* Keys a bucket, on average, above which the index grows, in halves. More saves memory, and costs
+ * reads a second cache line more often. */
+#define INDEX_KEYS_PER_TWO_BUCKETS 8u
+
+#define INDEX_SEGMENTS_MAX 40u
+#define INDEX_BUCKETS_MIN 64u
+
+struct index {
+    /* Read by every lookup, changed only by growth. */
+    _Alignas(64) _Atomic uint64_t buckets_n;
+    uint32_t base_log2; /* of segment 0's buckets */
+    /* Address of each segment less that of its first bucket's number, so that one addition finds a
+     * bucket; 0: not mapped yet. */
+    _Atomic uintptr_t segments[INDEX_SEGMENTS_MAX];
+    struct hash_secret secret;
+
+    /* Keys in the index, folded in by threads every few keys. */
+    _Alignas(64) _Atomic int64_t keys;
+
+    /* Growth. */
+    _Alignas(64) struct spin grow_lock;
+
+    /* Overflow buckets. */
+    _Alignas(64) struct spin overflow_lock;
+    struct bucket *overflow_free;
+    uint8_t *overflow_fresh; /* the part of the last span that was never cut */
+    uint8_t *overflow_end;
+    _Atomic uint64_t overflow_n; /* in use; written under the lock, read by statistics */
+};
+
+static inline uint64_t index_tag(uint64_t hash)
+{
+    return hash >> (64u - ENTRY_TAG_BITS);
+}
+
+static inline uint64_t entry_make(const struct object *o, uint64_t hash)
+{
+    return (uint64_t)(uintptr_t)o << ENTRY_TAG_BITS | index_tag(hash);
+}
+
+static inline struct object *entry_object(uint64_t entry)
+{
+    return (struct object *)(uintptr_t)(entry >> ENTRY_TAG_BITS);
+}
+
+static inline struct bucket *head_next(uint64_t head)
+{
+    return (struct bucket *)(uintptr_t)((head & HEAD_NEXT_MASK) << 6);
+}
+
+/* The bucket number of a hash among n > 0 buckets. */
+static inline uint64_t index_number(uint64_t hash, uint64_t n)
+{
+    uint64_t mask = UINT64_MAX >> __builtin_clzll(n);
+    uint64_t i = hash & mask;
+    return i < n ? i : i & (mask >> 1);
+}
+
+/* A bucket below the buckets_n that the caller loaded. */
+static inline struct bucket *index_bucket(const struct index *index, uint64_t number)
+{
+    uint64_t above = number >> index->base_log2;
+    uint32_t segment = 63u - (uint32_t)__builtin_clzll(above << 1 | 1u);
+    /* relaxed: stored before the buckets_n that covers it, whose load was an acquire. */
+    uintptr_t at = atomic_load_explicit(&index->segments[segment], memory_order_relaxed);
+    return (struct bucket *)(at + (uintptr_t)(number * sizeof(struct bucket)));
+}
+
+static inline uint64_t index_buckets(const struct index *index)
+{
+    /* acquire: pairs with the release in index_split; the buckets it counts are filled. */
+    return atomic_load_explicit(&index->buckets_n, memory_order_acquire);
+}
+
+static inline uint64_t bucket_head(const struct bucket *b)
+{
+    /* acquire: pairs with the releases of bucket_set_head. */
+    return atomic_load_explicit(&b->head, memory_order_acquire);
+}
+
+static inline uint64_t bucket_entry(const struct bucket *b, uint32_t i)
+{
+    /* acquire: pairs with the release in bucket_set_entry; the object, or what made the entry go,
+     * is visible. */
+    return atomic_load_explicit(&b->entry[i], memory_order_acquire);
+}
+
+/* The chain's next bucket, NULL at its end, or when the bucket is not in a chain any more. */
+static inline struct bucket *bucket_next(uint64_t head)
+{
+    return head_next(head);
+}
+
+/* The key's object, or NULL: a consistent "absent" (S4). Lock-free. The object stays good until the
+ * thread's next quiescent state. */
+static inline struct object *index_find(const struct index *index, struct bytes key, uint64_t hash)
+{
+    uint64_t tag = index_tag(hash);
+    for (;;) {
+        uint64_t number = index_number(hash, index_buckets(index));
+        const struct bucket *first = index_bucket(index, number);
+        uint64_t head = bucket_head(first);
+        uint64_t version = head & HEAD_VERSION_MASK;
+        const struct bucket *b = first;
+        for (;;) {
+            for (uint32_t i = 0; i < BUCKET_ENTRIES; i++) {
+                uint64_t entry = bucket_entry(b, i);
+                if ((entry & 0xffffu) == tag && entry >> ENTRY_TAG_BITS != 0) {
+                    struct object *o = entry_object(entry);
+                    if (object_has_key(o, key)) {
+                        return o;
+                    }
+                }
+            }
+            b = head_next(head);
+            if (b == NULL) {
+                break;
+            }
+            head = bucket_head(b);
+            if ((head & HEAD_FREE) != 0) {
+                break; /* it left the chain; the version says so */
+            }
+        }
+        if ((bucket_head(first) & HEAD_VERSION_MASK) == version &&
+            index_number(hash, index_buckets(index)) == number) {
+            return NULL;
+        }
+    }
+}
+
+/* HK_ERR_NOMEM when the first segment cannot be had. The buckets are charged to cache later, by
+ * index_charge_first. */
+int index_init(struct index *index, uint64_t keys_expected, uint64_t seed)
+    __attribute__((warn_unused_result));
+void index_deinit(struct index *index);
+
+/* ---- Changing ---- */
+
+/* Locks the bucket chain of a hash and returns its first bucket. */
+struct bucket *index_lock(struct index *index, uint64_t hash);
+void index_unlock(struct bucket *first);
+
+/* The entry of a key in a locked chain, or NULL. */
+_Atomic uint64_t *index_locate(struct bucket *first, struct bytes key, uint64_t hash);
+
+/* An empty entry in a locked chain; adds an overflow bucket if all are taken. NULL when memory for
+ * that cannot be had: nothing changed. */
+_Atomic uint64_t *index_room(struct index *index, struct memory_cache *cache, struct bucket *first,
+                             enum memory_limit limit);
+
+/* Points an entry of a locked chain to an object that is filled. */
+void index_point(_Atomic uint64_t *entry, const struct object *o, uint64_t hash);
+
+/* Empties an entry of a locked chain, and packs the chain. */
+void index_clear(struct index *index, struct memory_cache *cache, struct bucket *first,
+                 _Atomic uint64_t *entry);
+
+/* Splits buckets until there are enough for the keys, at most steps of them. The caller holds no
+ * bucket's lock. */
+void index_grow(struct index *index, struct memory_cache *cache, uint32_t steps);
+
+/* How many of a hash's lower bits the number of its bucket fixes, with n buckets. */
+uint32_t index_depth(uint64_t hash, uint64_t n);
+
+#endif

@@ -1,0 +1,213 @@
+/* Changing: under the lock of the key's bucket. */
+#include "store/state.h"
+
+/* Keys that a thread counts before it tells growth. */
+#define WRITE_FOLD_KEYS 8
+/* Splits that one insert may do: more than WRITE_FOLD_KEYS keys ask for, so that threads which were
+ * turned away by the grow lock catch up. */
+#define WRITE_SPLITS_MAX 4u
+
+void store_lock(struct store *store, struct store_thread *thread, struct bytes key, uint64_t hash,
+                struct store_ref *ref_out)
+{
+    HK_CHECK(thread->store == store);
+    HK_CHECK(epoch_is_online(&store->epoch, thread->slot));
+    HK_ASSERT(!thread->locked);
+    struct bucket *first = index_lock(&store->index, hash);
+    thread->locked = true;
+    _Atomic uint64_t *entry = index_locate(first, key, hash);
+    *ref_out = (struct store_ref){
+        .store = store,
+        .thread = thread,
+        .key = key,
+        .hash = hash,
+        .bucket = first,
+        .entry = (void *)entry,
+        /* relaxed: under the lock. */
+        .object = entry == NULL
+                      ? NULL
+                      : entry_object(atomic_load_explicit(entry, memory_order_relaxed)),
+    };
+}
+
+void store_unlock(struct store_ref *ref)
+{
+    struct store_thread *thread = ref->thread;
+    index_unlock(ref->bucket);
+    thread->locked = false;
+    if (thread->grow_due) {
+        thread->grow_due = false;
+        index_grow(&ref->store->index, &thread->memory, WRITE_SPLITS_MAX);
+    }
+}
+
+struct key_meta store_meta(const struct store_ref *ref)
+{
+    return object_meta(ref->object);
+}
+
+struct bytes store_value_of(const struct store_ref *ref, void *buffer, uint32_t capacity)
+{
+    /* Under the lock nobody writes the value, so it need not be copied. */
+    (void)buffer;
+    (void)capacity;
+    return object_value(ref->object);
+}
+
+/* An entry came (1) or went (-1). */
+static void write_count_key(struct store_thread *thread, int32_t n)
+{
+    thread_count(&thread->keys, n);
+    thread->unfolded += n;
+    if (thread->unfolded >= WRITE_FOLD_KEYS || thread->unfolded <= -WRITE_FOLD_KEYS) {
+        /* relaxed: an estimate. */
+        atomic_fetch_add_explicit(&thread->store->index.keys, thread->unfolded,
+                                  memory_order_relaxed);
+        thread->grow_due = thread->unfolded > 0;
+        thread->unfolded = 0;
+    }
+}
+
+static int64_t is_tombstone(const struct key_meta *meta)
+{
+    return (meta->flags & KEY_TOMBSTONE) != 0;
+}
+
+static void write_count_tombstone(const struct store_ref *ref, int64_t before, int64_t after)
+{
+    if (before != after) {
+        thread_count(&ref->thread->tombstones, after - before);
+    }
+}
+
+void store_set_meta(struct store_ref *ref, const struct key_meta *meta)
+{
+    struct key_meta before = object_meta(ref->object);
+    object_write_meta(ref->object, meta);
+    write_count_tombstone(ref, is_tombstone(&before), is_tombstone(meta));
+}
+
+/* A filled blob; NULL when there is no memory. */
+static struct blob *write_blob(struct store_thread *thread, struct bytes value,
+                               enum memory_limit limit)
+{
+    struct blob *blob = memory_take(&thread->memory, blob_allocated(value.n), limit);
+    if (blob != NULL) {
+        blob->link = 0;
+        blob->bytes = value.n;
+        memcpy(blob_at(blob), value.at, value.n);
+    }
+    return blob;
+}
+
+/* A filled object that nobody sees yet, which owns blob if that is not NULL. */
+static struct object *write_object(const struct store_ref *ref, const struct key_meta *meta,
+                                   struct bytes value, struct blob *blob, enum memory_limit limit)
+{
+    struct object *o =
+        memory_take(&ref->thread->memory, object_bytes(ref->key.n, value.n), limit);
+    if (o != NULL) {
+        object_fill(o, ref->key, meta, value, blob);
+    }
+    return o;
+}
+
+/* A new entry for a key that has none. */
+static int write_insert(struct store_ref *ref, const struct key_meta *meta, struct bytes value,
+                        struct blob *blob, enum memory_limit limit)
+{
+    struct store_thread *thread = ref->thread;
+    struct object *o = write_object(ref, meta, value, blob, limit);
+    if (o == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    _Atomic uint64_t *entry = index_room(&ref->store->index, &thread->memory, ref->bucket, limit);
+    if (entry == NULL) {
+        memory_give(&thread->memory, o, object_bytes(ref->key.n, value.n));
+        return HK_ERR_NOMEM;
+    }
+    index_point(entry, o, ref->hash);
+    ref->object = o;
+    ref->entry = (void *)entry;
+    write_count_key(thread, 1);
+    write_count_tombstone(ref, 0, is_tombstone(meta));
+    return HK_OK;
+}
+
+/* The key's entry gets another value: in the same cell if that has the right size. */
+static int write_update(struct store_ref *ref, const struct key_meta *meta, struct bytes value,
+                        struct blob *blob, enum memory_limit limit)
+{
+    struct store_thread *thread = ref->thread;
+    struct object *old = ref->object;
+    int64_t tombstone_before = is_tombstone(&(struct key_meta){.flags = object_meta(old).flags});
+    if (memory_charge_of(object_bytes(ref->key.n, value.n)) ==
+        memory_charge_of(object_allocated(old))) {
+        struct blob *old_blob = object_blob(old);
+        object_write(old, meta, value, blob);
+        if (old_blob != NULL) {
+            retire_blob(&thread->retire, old_blob);
+        }
+    } else {
+        struct object *o = write_object(ref, meta, value, blob, limit);
+        if (o == NULL) {
+            return HK_ERR_NOMEM;
+        }
+        index_point(ref->entry, o, ref->hash);
+        retire_object(&thread->retire, old);
+        ref->object = o;
+    }
+    write_count_tombstone(ref, tombstone_before, is_tombstone(meta));
+    return HK_OK;
+}
+
+/* Bytes of an object together with its blob, as they are charged. */
+static size_t write_charge_of(size_t key_bytes, size_t value_bytes)
+{
+    size_t charge = memory_charge_of(object_bytes(key_bytes, value_bytes));
+    return object_value_is_blob(value_bytes)
+               ? charge + memory_charge_of(blob_allocated(value_bytes))
+               : charge;
+}
+
+int store_set(struct store_ref *ref, const struct key_meta *meta, struct bytes value, bool force)
+{
+    struct store_thread *thread = ref->thread;
+    if (ref->key.n > STORE_KEY_MAX || value.n > ref->store->value_bytes_max) {
+        return HK_ERR_TOOBIG;
+    }
+    /* The old and the new are both in use for a while: what does not grow may borrow for that. */
+    bool grows = ref->object == NULL ||
+                 write_charge_of(ref->key.n, value.n) >
+                     write_charge_of(ref->key.n, object_value(ref->object).n);
+    enum memory_limit limit = force || !grows ? MEMORY_HEADROOM : MEMORY_NORMAL;
+
+    struct blob *blob = NULL;
+    if (object_value_is_blob(value.n)) {
+        blob = write_blob(thread, value, limit);
+        if (blob == NULL) {
+            return HK_ERR_NOMEM;
+        }
+    }
+    int err = ref->object == NULL ? write_insert(ref, meta, value, blob, limit)
+                                  : write_update(ref, meta, value, blob, limit);
+    if (err != HK_OK && blob != NULL) {
+        memory_give(&thread->memory, blob, blob_allocated(value.n));
+    }
+    return err;
+}
+
+void store_remove(struct store_ref *ref)
+{
+    struct store_thread *thread = ref->thread;
+    if (ref->object == NULL) {
+        return;
+    }
+    struct key_meta before = object_meta(ref->object);
+    index_clear(&ref->store->index, &thread->memory, ref->bucket, ref->entry);
+    retire_object(&thread->retire, ref->object);
+    ref->object = NULL;
+    ref->entry = NULL;
+    write_count_key(thread, -1);
+    write_count_tombstone(ref, is_tombstone(&before), 0);
+}

@@ -1,0 +1,304 @@
+/* The proposer of Paxos instance e+1: runs one ballot at a time, sends again what was lost, and
+ * backs off when another ballot is under way. Which process proposes what, and when, is decided in
+ * membership.c; safety does not depend on it. */
+#include "view/machine_state.h"
+
+#include "base/assert.h"
+#include "view/steps.h"
+
+static uint64_t resend_after_us(const struct view_machine *m)
+{
+    return m->config.heartbeat_us / 2 + 1;
+}
+
+void view_proposer_reset(struct view_machine *m)
+{
+    uint64_t round = m->proposer.round_seen;
+    memset(&m->proposer, 0, sizeof m->proposer);
+    m->proposer.round_seen = round;
+    m->proposer.start_us = UINT64_MAX;
+}
+
+/* The ballot is given up: a random pause, longer each time, lets somebody else finish. */
+static void ballot_lost(struct view_machine *m)
+{
+    struct view_proposer *p = &m->proposer;
+    uint64_t patience = view_patience_us(m);
+    uint64_t times = p->lost < 6 ? p->lost + 1 : 6;
+
+    p->phase = VIEW_PHASE_IDLE;
+    p->lost++;
+    p->not_before_us = m->now_us + random_between(&m->random, patience / 2, patience * times);
+}
+
+/* Phase one: every decided or decidable value of this instance must show among the promises. */
+static bool promised_enough(const struct view_machine *m, nodeset part)
+{
+    const struct view_proposer *p = &m->proposer;
+    if (p->everybody == 0) {
+        return view_quorum(m, &m->view, part);
+    }
+    if (m->view.epoch == 0 && !view_rule(m, VIEW_RULE_FIRST_VIEW_ALL)) {
+        return nodeset_majority(part, p->everybody);
+    }
+    return nodeset_within(p->everybody, part);
+}
+
+/* Phase two: as many as the value itself asks for. */
+static bool accepted_enough(const struct view_machine *m, nodeset part)
+{
+    const struct view *value = &m->proposer.value;
+    if (m->view.epoch == 0 && !view_rule(m, VIEW_RULE_FIRST_VIEW_ALL)) {
+        return nodeset_majority(part, value->configured);
+    }
+    if (value->generation != m->view.generation) {
+        return nodeset_within(value->configured, part);
+    }
+    return view_quorum(m, &m->view, part);
+}
+
+static bool enough(const struct view_machine *m, nodeset part)
+{
+    return m->proposer.phase == VIEW_PHASE_PREPARE ? promised_enough(m, part)
+                                                   : accepted_enough(m, part);
+}
+
+static void prepare_fill(const struct view_machine *m, struct view_prepare *prepare)
+{
+    const struct view_proposer *p = &m->proposer;
+    prepare->ballot = p->ballot;
+    prepare->drops = p->drops;
+    prepare->configured = p->everybody;
+    prepare->instance = m->view.epoch + 1;
+    prepare->flags = p->flags;
+}
+
+/* Sends the phase's request to all who have not answered it. */
+static void request_send(struct view_machine *m, struct view_effects *fx)
+{
+    struct view_proposer *p = &m->proposer;
+    bool first = p->phase == VIEW_PHASE_PREPARE;
+    nodeset to = view_audience(m) & ~(first ? p->promised : p->accepted);
+
+    p->resend_us = m->now_us + resend_after_us(m);
+    for (; to != 0; to &= to - 1) {
+        struct view_msg *msg = view_send(m, nodeset_first(to),
+                                         first ? VIEW_MSG_PREPARE : VIEW_MSG_ACCEPT, fx);
+        if (msg == NULL) {
+            return;
+        }
+        if (first) {
+            prepare_fill(m, &msg->prepare);
+        } else {
+            msg->accept.ballot = p->ballot;
+            msg->accept.instance = p->value.epoch;
+            msg->accept.view = p->value;
+        }
+    }
+}
+
+/* A quorum accepted: the view is decided. It is learned before it is told, because it must be
+ * kept in the state file before anything that depends on it leaves the node. */
+static void decide(struct view_machine *m, struct view_effects *fx)
+{
+    struct view value = m->proposer.value;
+    nodeset to = (view_audience(m) | value.live) & ~nodeset_of(m->config.self);
+
+    view_learn(m, &value, fx);
+    for (; to != 0; to &= to - 1) {
+        struct view_msg *msg = view_send(m, nodeset_first(to), VIEW_MSG_VIEW, fx);
+        if (msg == NULL) {
+            return;
+        }
+        msg->epoch = value.epoch;
+        msg->view = value;
+    }
+}
+
+static void accepted_count(struct view_machine *m, uint8_t node, struct view_effects *fx)
+{
+    struct view_proposer *p = &m->proposer;
+    p->accepted |= nodeset_of(node);
+    if (accepted_enough(m, p->accepted)) {
+        decide(m, fx);
+    }
+}
+
+/* The value of phase two: what the highest ballot accepted, else what is to be changed now. */
+static bool value_choose(struct view_machine *m)
+{
+    struct view_proposer *p = &m->proposer;
+    bool bound = !view_ballot_none(&p->best);
+
+    if (m->survivors != 0 && (!bound || p->value.generation == m->view.generation)) {
+        struct view accepted = p->value;
+        return view_recover_value(m, bound ? &accepted : NULL, &p->value);
+    }
+    if (bound) {
+        return true;
+    }
+    if (m->view.epoch == 0) {
+        view_first_value(m, &p->value);
+        return true;
+    }
+    struct view_plan plan;
+    if (!view_plan_make(m, p->drops, &plan)) {
+        return false;
+    }
+    view_plan_apply(m, &plan, &p->value);
+    return true;
+}
+
+static void phase_two(struct view_machine *m, struct view_effects *fx)
+{
+    struct view_proposer *p = &m->proposer;
+
+    if (!value_choose(m)) {
+        /* What was to be changed has mended itself; the promises lapse by themselves. */
+        p->phase = VIEW_PHASE_IDLE;
+        return;
+    }
+    p->phase = VIEW_PHASE_ACCEPT;
+    p->started_us = m->now_us;
+    p->refused = 0;
+    request_send(m, fx);
+    if (view_acceptor_accept(m, &p->ballot, &p->value) == VIEW_VERDICT_DONE) {
+        accepted_count(m, m->config.self, fx);
+    }
+}
+
+static void promise_count(struct view_machine *m, uint8_t node, uint64_t nonce,
+                          const struct view_ballot *accepted, const struct view *view,
+                          struct view_effects *fx)
+{
+    struct view_proposer *p = &m->proposer;
+
+    p->promised |= nodeset_of(node);
+    p->nonces[node] = nonce;
+    if (view_ballot_compare(accepted, &p->best) > 0) {
+        p->best = *accepted;
+        p->value = *view;
+    }
+    if (promised_enough(m, p->promised)) {
+        phase_two(m, fx);
+    }
+}
+
+void view_ballot_start(struct view_machine *m, nodeset drops, struct view_effects *fx)
+{
+    struct view_proposer *p = &m->proposer;
+    const struct view_acceptor *a = &m->acceptor;
+    uint64_t round = p->round_seen > a->promised.round ? p->round_seen : a->promised.round;
+
+    HK_ASSERT(p->phase == VIEW_PHASE_IDLE);
+    p->round_seen = round + 1;
+    p->ballot = (struct view_ballot){
+        .round = p->round_seen, .nonce = m->config.nonce, .node = m->config.self};
+    memset(&p->best, 0, sizeof p->best);
+    memset(&p->value, 0, sizeof p->value);
+    memset(p->nonces, 0, sizeof p->nonces);
+    p->phase = VIEW_PHASE_PREPARE;
+    p->drops = drops;
+    p->everybody = m->view.epoch == 0 ? m->config.configured : m->survivors;
+    p->flags = 0;
+    if (m->view.epoch == 0 && m->bootstrap_said) {
+        p->flags |= VIEW_PREPARE_BOOTSTRAP;
+    }
+    if (m->survivors != 0) {
+        p->flags |= VIEW_PREPARE_RECOVER;
+    }
+    p->promised = 0;
+    p->accepted = 0;
+    p->refused = 0;
+    p->started_us = m->now_us;
+    request_send(m, fx);
+
+    struct view_prepare prepare = {0};
+    prepare_fill(m, &prepare);
+    if (view_acceptor_prepare(m, &prepare) == VIEW_VERDICT_DONE) {
+        promise_count(m, m->config.self, m->config.nonce, &a->accepted, &a->accepted_view, fx);
+    }
+}
+
+/* Whether the sender's answer counts: it is to this ballot, and comes from a process that votes. */
+static bool answer_counts(struct view_machine *m, const struct view_event *event,
+                          const struct view_ballot *ballot, uint32_t instance,
+                          enum view_phase phase)
+{
+    const struct view_proposer *p = &m->proposer;
+    if (p->phase != phase || instance != m->view.epoch + 1 ||
+        view_ballot_compare(ballot, &p->ballot) != 0) {
+        view_ignore(m, VIEW_IGNORED_BALLOT);
+        return false;
+    }
+    bool votes = m->view.epoch == 0 ? nodeset_has(m->config.configured, event->node)
+                                    : view_has(&m->view, event->node, event->nonce) ||
+                                          !view_rule(m, VIEW_RULE_MEMBERS_VOTE);
+    if (!votes) {
+        view_ignore(m, VIEW_IGNORED_VOTER);
+    }
+    return votes;
+}
+
+void view_on_promise(struct view_machine *m, const struct view_event *event,
+                     struct view_effects *fx)
+{
+    const struct view_promise *promise = &event->msg->promise;
+    if (answer_counts(m, event, &promise->ballot, promise->instance, VIEW_PHASE_PREPARE)) {
+        promise_count(m, event->node, event->nonce, &promise->accepted, &promise->view, fx);
+    }
+}
+
+void view_on_accepted(struct view_machine *m, const struct view_event *event,
+                      struct view_effects *fx)
+{
+    const struct view_accepted *accepted = &event->msg->accepted;
+    if (answer_counts(m, event, &accepted->ballot, accepted->instance, VIEW_PHASE_ACCEPT)) {
+        accepted_count(m, event->node, fx);
+    }
+}
+
+void view_accepted_own(struct view_machine *m, const struct view_ballot *ballot,
+                       struct view_effects *fx)
+{
+    const struct view_proposer *p = &m->proposer;
+    if (p->phase == VIEW_PHASE_ACCEPT && view_ballot_compare(ballot, &p->ballot) == 0) {
+        accepted_count(m, m->config.self, fx);
+    }
+}
+
+void view_on_refuse(struct view_machine *m, const struct view_event *event)
+{
+    struct view_proposer *p = &m->proposer;
+    const struct view_refuse *refuse = &event->msg->refuse;
+
+    if (refuse->promised.round > p->round_seen && refuse->instance == m->view.epoch + 1) {
+        p->round_seen = refuse->promised.round;
+    }
+    if (p->phase == VIEW_PHASE_IDLE || refuse->instance != m->view.epoch + 1 ||
+        view_ballot_compare(&refuse->ballot, &p->ballot) != 0) {
+        view_ignore(m, VIEW_IGNORED_BALLOT);
+        return;
+    }
+    p->refused |= nodeset_of(event->node);
+    nodeset possible = view_audience(m) | nodeset_of(m->config.self);
+    if (!enough(m, possible & ~p->refused)) {
+        ballot_lost(m);
+    }
+}
+
+void view_proposer_tick(struct view_machine *m, struct view_effects *fx)
+{
+    struct view_proposer *p = &m->proposer;
+    if (p->phase == VIEW_PHASE_IDLE) {
+        return;
+    }
+    /* Phase two may have to wait for grants, and for a member that was admitted just now. */
+    uint64_t limit = 4 * view_patience_us(m) +
+                     (p->phase == VIEW_PHASE_ACCEPT ? m->config.lease_us : 0);
+    if (m->now_us >= p->started_us + limit) {
+        ballot_lost(m);
+    } else if (m->now_us >= p->resend_us && view_room(fx, NODES_MAX)) {
+        request_send(m, fx);
+    }
+}

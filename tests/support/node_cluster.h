@@ -1,0 +1,83 @@
+/* A cluster of real nodes in one process for the tests of node: links are queues in memory, time is
+ * virtual (cluster_step) or real (cluster_threads). What clients do comes from the test. */
+#ifndef HORKOS_TESTS_SUPPORT_NODE_CLUSTER_H
+#define HORKOS_TESTS_SUPPORT_NODE_CLUSTER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/hermes/hermes.h"
+#include "node/node.h"
+
+#define CLUSTER_NODES_MAX 5u
+#define CLUSTER_WORKERS_MAX 4u
+
+struct cluster;
+
+/* The test's side: called inside worker_poll, on the worker's thread. */
+struct cluster_client {
+    void *context;
+    bool (*request)(void *context, uint32_t node, uint32_t worker, struct request *request_out);
+    void (*reply)(void *context, uint32_t node, uint32_t worker, const struct reply *reply);
+};
+
+struct cluster_config {
+    uint32_t nodes;
+    uint32_t workers[CLUSTER_NODES_MAX]; /* by node */
+    struct hermes_config hermes;
+    bool async_reads;
+    uint32_t lease_us;   /* 0: 200 ms */
+    uint64_t keys_expected; /* of the stores: 0 starts small, so that they grow */
+    uint64_t memory_max;
+    struct cluster_client client;
+    uint64_t seed;
+};
+
+/* Nodes start with the clock at 1 s. */
+struct cluster *cluster_create(const struct cluster_config *config);
+void cluster_destroy(struct cluster *c);
+
+struct node *cluster_node(struct cluster *c, uint32_t node);
+bool cluster_alive(const struct cluster *c, uint32_t node);
+
+/* ---- Virtual time, one thread ---- */
+
+/* Polls every worker of every live node once, then lets us microseconds pass. */
+void cluster_step(struct cluster *c, uint64_t us);
+/* Steps until done says so; asserts that it does within bound_us of virtual time. */
+void cluster_until(struct cluster *c, bool (*done)(struct cluster *c, void *context), void *context,
+                   uint64_t bound_us);
+/* All configured, live nodes serve in one view. */
+bool cluster_serving(struct cluster *c, void *context);
+uint64_t cluster_now(const struct cluster *c);
+uint64_t *cluster_wall_ms(struct cluster *c);
+
+/* The process dies: its frames are lost, its clients hear nothing. */
+void cluster_kill(struct cluster *c, uint32_t node);
+/* A new incarnation without memory. */
+void cluster_restart(struct cluster *c, uint32_t node);
+/* Frames from one node to another are lost while cut. */
+void cluster_cut(struct cluster *c, uint32_t from, uint32_t to, bool cut);
+
+/* ---- Real time, a thread a worker ---- */
+
+void cluster_threads(struct cluster *c);
+/* Ends and joins the threads of a node (of all: cluster_join). */
+void cluster_halt(struct cluster *c, uint32_t node);
+void cluster_join(struct cluster *c);
+
+/* ---- One operation at a time, in virtual time ---- */
+
+struct cluster_answer {
+    uint8_t kind; /* enum answer_kind */
+    bool applied;
+    int64_t number;
+    uint32_t n;
+    uint8_t value[4096];
+};
+/* Runs one operation at a node (its worker 0) to its answer; asserts that one comes in 20 s. Only
+ * with a zeroed client in the configuration. */
+struct cluster_answer cluster_call(struct cluster *c, uint32_t node, const struct op *op);
+
+#endif

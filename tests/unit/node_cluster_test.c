@@ -1,0 +1,237 @@
+/* A small cluster of real nodes in virtual time: what users are promised, one operation at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/node_cluster.h"
+
+static const struct hermes_config hermes = {.mlt_us = 10000, .grace_us = 2000000};
+
+static struct cluster *three(uint32_t workers)
+{
+    struct cluster_config config = {
+        .nodes = 3, .workers = {workers, workers, workers}, .hermes = hermes, .seed = 5};
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10000000);
+    return c;
+}
+
+static struct bytes text(const char *s)
+{
+    return bytes_of(s, (uint32_t)strlen(s));
+}
+
+static struct cluster_answer set(struct cluster *c, uint32_t node, const char *key,
+                                 const char *value)
+{
+    struct op op = {.kind = OP_SET, .key = text(key), .value = text(value)};
+    return cluster_call(c, node, &op);
+}
+
+static struct cluster_answer get(struct cluster *c, uint32_t node, const char *key)
+{
+    struct op op = {.kind = OP_GET, .key = text(key)};
+    return cluster_call(c, node, &op);
+}
+
+static struct cluster_answer add(struct cluster *c, uint32_t node, const char *key, int64_t delta)
+{
+    struct op op = {.kind = OP_ADD, .key = text(key), .number = delta};
+    return cluster_call(c, node, &op);
+}
+
+static void assert_value(struct cluster_answer a, const char *expected)
+{
+    assert_int_equal(a.kind, ANSWER_VALUE);
+    assert_int_equal(a.n, strlen(expected));
+    assert_memory_equal(a.value, expected, a.n);
+}
+
+static void a_write_is_read_everywhere(void **state)
+{
+    (void)state;
+    struct cluster *c = three(1);
+    for (uint32_t i = 0; i < 3; i++) {
+        char value[16];
+        snprintf(value, sizeof value, "v%u", i);
+        assert_int_equal(set(c, i, "a", value).kind, ANSWER_OK);
+        for (uint32_t k = 0; k < 3; k++) {
+            assert_value(get(c, k, "a"), value);
+        }
+    }
+    assert_int_equal(get(c, 1, "nothing").kind, ANSWER_NIL);
+    cluster_destroy(c);
+}
+
+static void updates_compute_on_the_newest_value(void **state)
+{
+    (void)state;
+    struct cluster *c = three(1);
+    for (int64_t i = 1; i <= 30; i++) {
+        struct cluster_answer a = add(c, (uint32_t)(i % 3), "n", 1);
+        assert_int_equal(a.kind, ANSWER_NUMBER);
+        assert_int_equal(a.number, i);
+    }
+    struct op del = {.kind = OP_DELETE, .key = text("n")};
+    assert_int_equal(cluster_call(c, 2, &del).number, 1);
+    assert_int_equal(cluster_call(c, 0, &del).number, 0);
+    assert_int_equal(get(c, 1, "n").kind, ANSWER_NIL);
+    assert_int_equal(add(c, 1, "n", 7).number, 7);
+    struct op type = {.kind = OP_ADD, .key = text("s"), .number = 1};
+    assert_int_equal(set(c, 0, "s", "word").kind, ANSWER_OK);
+    struct cluster_answer a = cluster_call(c, 2, &type);
+    assert_int_equal(a.kind, ANSWER_ERROR);
+    assert_int_equal(a.number, HK_ERR_TYPE);
+    cluster_destroy(c);
+}
+
+static void large_values_travel(void **state)
+{
+    (void)state;
+    static char big[300000];
+    struct cluster *c = three(2);
+    memset(big, 'x', sizeof big);
+    struct op op = {.kind = OP_SET, .key = text("big"), .value = bytes_of(big, sizeof big)};
+    assert_int_equal(cluster_call(c, 0, &op).kind, ANSWER_OK);
+    struct op len = {.kind = OP_STRLEN, .key = text("big")};
+    assert_int_equal(cluster_call(c, 2, &len).number, sizeof big);
+    struct op append = {.kind = OP_APPEND, .key = text("big"), .value = text("yz")};
+    assert_int_equal(cluster_call(c, 1, &append).number, sizeof big + 2);
+    assert_int_equal(cluster_call(c, 2, &len).number, sizeof big + 2);
+    cluster_destroy(c);
+}
+
+static void a_dead_member_is_dropped_and_comes_back(void **state)
+{
+    (void)state;
+    struct cluster *c = three(2);
+    for (uint32_t i = 0; i < 200; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%u", i);
+        assert_int_equal(set(c, i % 3, key, key).kind, ANSWER_OK);
+    }
+    cluster_kill(c, 1);
+    uint64_t before = cluster_now(c);
+    assert_int_equal(set(c, 0, "k7", "new").kind, ANSWER_OK);
+    /* The write waits for the drop: a lease and little more. */
+    assert_true(cluster_now(c) - before < 300000);
+    assert_value(get(c, 2, "k7"), "new");
+    cluster_restart(c, 1);
+    cluster_until(c, cluster_serving, NULL, 10000000);
+    assert_value(get(c, 1, "k7"), "new");
+    for (uint32_t i = 8; i < 200; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%u", i);
+        assert_value(get(c, 1, key), key);
+    }
+    cluster_destroy(c);
+}
+
+static void a_minority_refuses(void **state)
+{
+    (void)state;
+    struct cluster *c = three(1);
+    assert_int_equal(set(c, 0, "a", "1").kind, ANSWER_OK);
+    cluster_kill(c, 0);
+    cluster_kill(c, 1);
+    struct cluster_answer a = set(c, 2, "a", "2");
+    assert_int_equal(a.kind, ANSWER_ERROR);
+    for (int i = 0; i < 20; i++) {
+        cluster_step(c, 100000);
+    }
+    a = get(c, 2, "a");
+    assert_int_equal(a.kind, ANSWER_ERROR);
+    assert_int_equal(a.number, HK_ERR_UNAVAILABLE);
+    cluster_destroy(c);
+}
+
+static void values_expire_everywhere_at_once(void **state)
+{
+    (void)state;
+    struct cluster *c = three(1);
+    struct op op = {.kind = OP_SET,
+                    .flags = OPF_DEADLINE,
+                    .key = text("e"),
+                    .value = text("soon gone"),
+                    .number = (int64_t)(*cluster_wall_ms(c) + 300)};
+    assert_int_equal(cluster_call(c, 0, &op).kind, ANSWER_OK);
+    assert_value(get(c, 1, "e"), "soon gone");
+    for (int i = 0; i < 40; i++) {
+        cluster_step(c, 10000);
+    }
+    assert_int_equal(get(c, 2, "e").kind, ANSWER_NIL);
+    assert_int_equal(get(c, 0, "e").kind, ANSWER_NIL);
+    cluster_destroy(c);
+}
+
+static bool nothing_stored(struct cluster *c, void *context)
+{
+    (void)context;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct store_stats s;
+        store_stats(node_store(cluster_node(c, i), 0), &s);
+        if (s.keys != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void tombstones_are_forgotten_by_all(void **state)
+{
+    (void)state;
+    struct cluster *c = three(1);
+    for (uint32_t i = 0; i < 20; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "t%u", i);
+        assert_int_equal(set(c, i % 3, key, "x").kind, ANSWER_OK);
+        struct op del = {.kind = OP_DELETE, .key = text(key)};
+        assert_int_equal(cluster_call(c, (i + 1) % 3, &del).number, 1);
+    }
+    cluster_until(c, nothing_stored, NULL, 60000000);
+    assert_int_equal(set(c, 1, "t3", "again").kind, ANSWER_OK);
+    assert_value(get(c, 2, "t3"), "again");
+    cluster_destroy(c);
+}
+
+static void asynchronous_reads_need_a_majority(void **state)
+{
+    (void)state;
+    struct cluster_config config = {.nodes = 3,
+                                    .workers = {1, 1, 1},
+                                    .hermes = hermes,
+                                    .async_reads = true,
+                                    .seed = 9};
+    config.hermes.async_reads = true;
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10000000);
+    assert_int_equal(set(c, 0, "a", "1").kind, ANSWER_OK);
+    assert_value(get(c, 1, "a"), "1");
+    cluster_cut(c, 0, 2, true);
+    cluster_cut(c, 1, 2, true);
+    cluster_cut(c, 2, 0, true);
+    cluster_cut(c, 2, 1, true);
+    struct cluster_answer a = get(c, 2, "a");
+    assert_int_equal(a.kind, ANSWER_ERROR);
+    assert_value(get(c, 1, "a"), "1");
+    cluster_destroy(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_write_is_read_everywhere),
+        cmocka_unit_test(updates_compute_on_the_newest_value),
+        cmocka_unit_test(large_values_travel),
+        cmocka_unit_test(a_dead_member_is_dropped_and_comes_back),
+        cmocka_unit_test(a_minority_refuses),
+        cmocka_unit_test(values_expire_everywhere_at_once),
+        cmocka_unit_test(tombstones_are_forgotten_by_all),
+        cmocka_unit_test(asynchronous_reads_need_a_majority),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
