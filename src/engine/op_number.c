@@ -75,8 +75,8 @@ _Static_assert(1028 + SCALE_BITS + 57 <= LIMBS * 32, "writing");
 #define TINY_DIGITS 40
 _Static_assert(SCALE_BITS - 137 >= MANTISSA_BITS + 2, "10^-41 > 2^-137");
 
-/* Below about 1e-4950 a long double is zero, and Redis refuses the text as out of range. */
-#define UNDERFLOW_DIGITS 4950
+/* From about 1.8e-4951 down a long double is zero, and Redis refuses the text as out of range. */
+#define UNDERFLOW_DIGITS 4949
 
 #define FRACTION_DIGITS 17u
 

@@ -125,6 +125,7 @@ void call_release(struct worker *w, struct call *c)
     }
     c->state = CALL_FREE;
     list_push_front(&w->calls_free, &c->link);
+    w->calls_free_n++;
 }
 
 /* ---- Answers ---- */
@@ -392,8 +393,9 @@ static enum evaluated evaluate_locked(struct worker *w, struct call *c, const st
 /* Whether some member has no memory for a write: then nobody takes one up. */
 static bool refused_for_memory(const struct worker *w, const struct op *op)
 {
-    return atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0 &&
-           op->kind != OP_DELETE && op->kind != OP_DELETE_IF && op->kind != OP_GETDEL &&
+    bool full = worker_full(w) ||
+                atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0;
+    return full && op->kind != OP_DELETE && op->kind != OP_DELETE_IF && op->kind != OP_GETDEL &&
            op->kind != OP_EXPIRED;
 }
 
@@ -603,6 +605,7 @@ static struct call *call_new(struct worker *w, const struct request *request)
 {
     struct list_link *link = list_pop_front(&w->calls_free);
     HK_ASSERT(link != NULL);
+    w->calls_free_n--;
     struct call *c = list_entry(link, struct call, link);
     memset(c, 0, sizeof *c);
     list_init(&c->link);
@@ -626,7 +629,7 @@ static int request_error(const struct worker *w, const struct op *op)
     return op_check(op, w->node->config.spaces[op->space].store.value_bytes_max);
 }
 
-void call_take(struct worker *w, const struct request *request)
+void call_take(struct worker *w, const struct request *request, uint64_t hash)
 {
     struct call *c = call_new(w, request);
     int err = request_error(w, &c->op);
@@ -641,7 +644,7 @@ void call_take(struct worker *w, const struct request *request)
         call_fail(w, c, err);
         return;
     }
-    c->hash = store_hash(space_of(w, c)->store, c->op.key);
+    c->hash = hash;
     if (session_may_start(w, c)) {
         call_run(w, c);
     } else if (!own_rest(w, c)) {

@@ -132,6 +132,24 @@ static void look_at_workers(struct worker *w)
     }
 }
 
+/* Past memory_max this node says so in every frame, and nobody takes up a write that needs memory:
+ * what one node applies, all do. Freed again a little below, so that the answer does not flicker. */
+static void look_at_memory(struct worker *w)
+{
+    struct node *n = w->node;
+    bool full = false;
+    bool was = worker_full(w);
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        uint64_t most = n->config.spaces[i].store.memory_max;
+        if (n->spaces[i].store != NULL && most != 0) {
+            struct store_stats stats;
+            store_stats(n->spaces[i].store, &stats);
+            full |= stats.bytes_used >= (was ? most - most / 64 : most);
+        }
+    }
+    atomic_store_explicit(&n->out_of_memory, full, memory_order_relaxed);
+}
+
 static void report(struct worker *w, _Atomic uint64_t *set, enum view_event_kind kind)
 {
     if (atomic_load_explicit(set, memory_order_relaxed) == 0) {
@@ -172,6 +190,7 @@ void control_poll(struct worker *w)
     tell_adopted(w);
     if (w->now_us >= view_deadline(&n->machine)) {
         look_at_workers(w);
+        look_at_memory(w);
         struct view_event event = {.kind = VIEW_EVENT_TICK, .healthy = n->healthy};
         control_event(w, &event);
     }

@@ -12,6 +12,7 @@ struct burst {
     struct msg msgs[BURST_MAX];
     uint64_t hashes[BURST_MAX];
     uint8_t routes[BURST_MAX];
+    bool keyed[BURST_MAX]; /* hashes[i] is of a key that will be looked up */
 };
 
 static void step_message(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t from)
@@ -41,7 +42,7 @@ static void route_slot(struct worker *w, const struct msg *msg, uint8_t from)
 static void run_burst(struct worker *w, struct burst *b, uint8_t from)
 {
     for (uint32_t i = 0; i < b->n; i++) {
-        if (b->routes[i] == ROUTE_KEY && b->n > 1) {
+        if (b->keyed[i] && b->n > 1) {
             store_prefetch_object(w->node->spaces[b->msgs[i].space].store, b->hashes[i]);
         }
     }
@@ -83,8 +84,16 @@ static void burst_add(struct worker *w, struct burst *b, const struct msg *msg, 
     uint32_t i = b->n++;
     b->msgs[i] = *msg;
     b->routes[i] = (uint8_t)space->ops->route(msg);
-    if (b->routes[i] == ROUTE_KEY) {
+    b->keyed[i] = b->routes[i] == ROUTE_KEY;
+    if (b->keyed[i]) {
         b->hashes[i] = store_hash(space->store, msg->key);
+    } else if (b->routes[i] == ROUTE_SLOT) {
+        /* The last acknowledgement leads to the flow's key. */
+        const struct flow *f = flow_of_ref(w, msg->slot);
+        b->keyed[i] = f != NULL && f->space == msg->space && f->key.at != NULL;
+        b->hashes[i] = b->keyed[i] ? f->hash : 0;
+    }
+    if (b->keyed[i]) {
         store_prefetch_bucket(space->store, b->hashes[i]);
     }
     if (b->n == BURST_MAX) {

@@ -182,6 +182,7 @@ struct worker {
     uint32_t nudges;
     struct call *calls_memory;
     struct list_link calls_free;
+    uint32_t calls_free_n;
     struct list_link ready;
     struct list_link checking;   /* reads of this poll that want confirmation */
     struct list_link parked[PARKED_LISTS];
@@ -306,8 +307,8 @@ void flow_check_reads(struct worker *w);
 uint64_t portable_hash(struct worker *w, struct bytes key);
 
 /* ---- call.c ---- */
-/* Takes one request of a client (or, with SESSION_NONE, of the node). */
-void call_take(struct worker *w, const struct request *request);
+/* Takes one request of a client (or, with SESSION_NONE, of the node); hash is its key's. */
+void call_take(struct worker *w, const struct request *request, uint64_t hash);
 void call_run(struct worker *w, struct call *c);
 void call_park(struct worker *w, struct call *c);
 void call_wake(struct worker *w, uint8_t space, uint64_t hash);

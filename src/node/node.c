@@ -138,6 +138,7 @@ static int make_tables(struct worker *w)
     for (uint32_t i = 0; i < c->calls_max; i++) {
         list_push_back(&w->calls_free, &w->calls_memory[i].link);
     }
+    w->calls_free_n = c->calls_max;
     return make_rings(w);
 }
 

@@ -31,7 +31,7 @@ struct worker;
 struct request {
     uint32_t session;
     uint64_t tag;
-    struct op op; /* its bytes stay good until env.request is called again */
+    struct op op; /* its bytes stay good until worker_poll returns */
 };
 
 struct reply {

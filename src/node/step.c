@@ -182,8 +182,16 @@ static void suspect_silent(struct worker *w, const struct flow *f, const struct 
 void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kind)
 {
     struct node *n = w->node;
-    memset(s, 0, sizeof *s);
+    s->key = bytes_of(NULL, 0);
+    s->hash = 0;
     s->space = space;
+    s->mine = NULL;
+    s->call = NULL;
+    s->payload = bytes_of(NULL, 0);
+    s->payload_flags = 0;
+    s->force = false;
+    s->err = HK_OK;
+    s->parked = false;
     s->event = (struct event){
         .kind = kind,
         .from = NODE_NONE,

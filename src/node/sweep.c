@@ -47,14 +47,14 @@ static bool designated(const struct worker *w, uint64_t portable)
     return members > 0 && portable % members == nodeset_count(below);
 }
 
-static void expire(struct worker *w, struct bytes key, int64_t deadline_ms)
+static void expire(struct worker *w, struct bytes key, uint64_t hash, int64_t deadline_ms)
 {
     struct request request = {
         .session = SESSION_NONE,
         .op = {.kind = OP_EXPIRED, .space = w->sweep.space, .key = key, .number = deadline_ms},
     };
     if (!list_empty(&w->calls_free)) {
-        call_take(w, &request);
+        call_take(w, &request, hash);
     }
 }
 
@@ -65,7 +65,7 @@ static void treat(struct worker *w, const struct sweep_key *k)
     uint64_t portable = portable_hash(w, key);
     if (k->expired_ms != 0) {
         if (designated(w, portable)) {
-            expire(w, key, k->expired_ms);
+            expire(w, key, k->hash, k->expired_ms);
         }
         return;
     }

@@ -97,17 +97,44 @@ static uint32_t take_mail(struct worker *w, uint32_t max)
     return n;
 }
 
-static uint32_t take_requests(struct worker *w, uint32_t max)
+/* Requests come in bursts as messages do: their keys are fetched together. */
+static uint32_t take_burst(struct worker *w, uint32_t max)
 {
     struct node *n = w->node;
+    struct request requests[BURST_MAX];
+    uint64_t hashes[BURST_MAX];
     uint32_t count = 0;
-    struct request request;
-    while (count < max && !list_empty(&w->calls_free) &&
-           n->env.request(n->env.context, w->index, &request)) {
-        HK_ASSERT(request.session < n->config.sessions_max);
-        call_take(w, &request);
+    while (count < max && count < BURST_MAX && count < w->calls_free_n &&
+           n->env.request(n->env.context, w->index, &requests[count])) {
+        const struct op *op = &requests[count].op;
+        HK_ASSERT(requests[count].session < n->config.sessions_max);
+        hashes[count] = 0;
+        if (op->space < SPACES_MAX && n->spaces[op->space].ops != NULL) {
+            hashes[count] = store_hash(n->spaces[op->space].store, op->key);
+            store_prefetch_bucket(n->spaces[op->space].store, hashes[count]);
+        }
         count++;
     }
+    for (uint32_t i = 0; i < count && count > 1; i++) {
+        uint8_t space = requests[i].op.space;
+        if (space < SPACES_MAX && n->spaces[space].ops != NULL) {
+            store_prefetch_object(n->spaces[space].store, hashes[i]);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        call_take(w, &requests[i], hashes[i]);
+    }
+    return count;
+}
+
+static uint32_t take_requests(struct worker *w, uint32_t max)
+{
+    uint32_t count = 0;
+    uint32_t burst;
+    do {
+        burst = take_burst(w, max - count);
+        count += burst;
+    } while (burst == BURST_MAX && count < max);
     return count;
 }
 

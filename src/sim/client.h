@@ -16,7 +16,7 @@
 #include "sim/setup.h"
 #include "sim/value.h"
 
-#define WINDOW_MAX 16u /* a power of two */
+#define WINDOW_MAX 8u
 
 struct world;
 
@@ -65,6 +65,8 @@ struct client {
     uint64_t patience_us; /* waits no longer for an answer; 0: for ever */
     uint64_t backoff_until_us;
     bool scheduled;
+    bool ready;          /* its session can take an operation */
+    bool moving;         /* asks for nothing more here, and then goes elsewhere */
     bool reader;         /* reads every key once, at the end */
     uint32_t next_key;
     uint32_t ok_calm;    /* successes since faults ended */
@@ -80,7 +82,8 @@ struct clients {
     size_t ops_n, ops_capacity;
     struct sim_key *keys;
     uint32_t keys_n, keys_capacity;
-    uint32_t extra_first, extra_n; /* keys of operations that histories do not know */
+    uint32_t extra_first; /* keys of operations that histories do not know; fillers follow */
+    uint32_t fillers_done;
     int64_t next_value; /* every value that is written is new */
 };
 
@@ -91,8 +94,12 @@ void clients_round(struct world *world, uint32_t ops);
 void client_act(struct world *world, uint32_t client);
 /* The answer has been waited for long enough. */
 void client_impatient(struct world *world, uint32_t op);
+/* Who has not yet had `each` successes since faults ended gets more to do; everybody does while
+ * the run as a whole has too few. True if nobody needed any. */
+bool clients_top_up(struct world *world, uint32_t each);
 /* Adds one reader for each node. */
 void clients_read_all(struct world *world);
+/* Nothing is under way; for readers: and every key was read. */
 bool clients_idle(const struct world *world);
 
 /* ---- For machines ---- */

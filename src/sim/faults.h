@@ -29,6 +29,8 @@ void fault_end(struct world *world, uint32_t fault);
 /* The machine has polled, with outputs that are not out yet, and its trap snaps. True if the
  * machine stopped or holds its outputs now. */
 bool fault_snap(struct machine *machine);
+/* The machine's process has left in good order: it ends, and the fault goes on. */
+void fault_left(struct machine *machine);
 /* No poll came in time: it befalls the node between two polls. */
 void fault_trap_timeout(struct world *world, uint32_t fault);
 /* Ends all that is active, and starts what is down. */

@@ -120,7 +120,11 @@ static void env_wake(void *context, uint32_t worker)
 static uint64_t env_wall_ms(void *context)
 {
     const struct machine *m = context;
-    int64_t off_ms = m->world->setup.clocks[m->id].wall_ms;
+    const struct setup_clock *clock = &m->world->setup.clocks[m->id];
+    int64_t off_ms = clock->wall_ms;
+    if (m->world->now_us >= clock->jump_at_us) {
+        off_ms += clock->jump_ms;
+    }
     return WALL_START_MS + m->world->now_us / 1000 + (uint64_t)off_ms;
 }
 
@@ -152,20 +156,14 @@ void machine_init(struct machine *m, struct world *world, uint8_t id)
     }
 }
 
-static void discard_outputs(struct machine *m)
-{
-    for (size_t i = 0; i < m->outputs_n; i++) {
-        parcel_destroy(m->outputs[i].parcel);
-    }
-    m->outputs_n = 0;
-    m->held = false;
-}
-
-static void release_outputs(struct machine *m)
+/* The first n of the outputs leave the process; the others never will. */
+static void release_outputs(struct machine *m, size_t n)
 {
     for (size_t i = 0; i < m->outputs_n; i++) {
         struct output output = m->outputs[i];
-        if (output.parcel != NULL) {
+        if (i >= n) {
+            parcel_destroy(output.parcel);
+        } else if (output.parcel != NULL) {
             network_send(m->world, m->id, output.to, output.parcel);
         } else {
             clients_answered(m->world, output.op);
@@ -297,27 +295,25 @@ void machine_stop(struct machine *m, bool kill)
     trace_line(world, "node %u %s", m->id, kill ? "is killed" : "ends");
     count_node(m);
     ghost_ended(m);
-    if (kill) {
-        discard_outputs(m);
-    } else {
-        release_outputs(m);
-    }
+    release_outputs(m, kill ? 0 : m->outputs_n);
     m->mute = kill;
     store_online(m->eye);
     store_thread_unregister(m->eye);
     m->eye = NULL;
     node_destroy(m->node);
     m->node = NULL;
-    if (kill) {
-        discard_outputs(m);
-    } else {
-        release_outputs(m);
-    }
+    release_outputs(m, kill ? 0 : m->outputs_n);
     m->state = MACHINE_DOWN;
     clients_lost(m);
     for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
         clear_actor(&m->actors[i]);
     }
+}
+
+void machine_kill_midway(struct machine *m, uint32_t permille)
+{
+    release_outputs(m, m->outputs_n * permille / 1000);
+    machine_stop(m, true);
 }
 
 void machine_wipe(struct machine *m)
@@ -355,7 +351,7 @@ void machine_resume(struct machine *m)
     }
     m->state = MACHINE_UP;
     m->disturbed_us = m->world->now_us;
-    release_outputs(m);
+    release_outputs(m, m->outputs_n);
     for (uint32_t i = 0; i < m->world->setup.workers; i++) {
         machine_notice(m, i);
     }
@@ -399,7 +395,8 @@ void machine_deliver(struct machine *m, struct parcel *parcel)
     machine_notice(m, worker);
 }
 
-static void plan_next_poll(struct machine *m, uint32_t worker, const struct poll_result *result)
+static void plan_next_poll(struct machine *m, uint32_t worker, const struct poll_result *result,
+                           bool stale)
 {
     struct actor *a = &m->actors[worker];
     struct worker *w = node_worker(m->node, worker);
@@ -410,11 +407,8 @@ static void plan_next_poll(struct machine *m, uint32_t worker, const struct poll
     }
     a->asleep = worker_sleep(w);
     uint64_t due_us = a->asleep ? machine_virtual(m, worker_deadline(w)) : soon_us;
-    if (a->inbox_first != NULL || a->queue_first != NO_OP) {
-        /* A poll that went by an old reading of the clock left these. */
-        due_us = soon_us;
-    }
-    machine_schedule(m, worker, due_us < soon_us ? soon_us : due_us);
+    /* A poll that went by an old reading of the clock did not see what had arrived since. */
+    machine_schedule(m, worker, due_us < soon_us || stale ? soon_us : due_us);
 }
 
 void machine_poll(struct machine *m, uint32_t worker)
@@ -449,13 +443,12 @@ void machine_poll(struct machine *m, uint32_t worker)
                    result.events, m->outputs_n, stale ? ", by an old clock" : "");
     }
     ghost_polled(m, worker);
-    if (m->trap != TRAP_NONE && m->outputs_n > 0 && fault_snap(m)) {
-        return;
-    }
-    release_outputs(m);
-    if ((result.flags & POLL_WIPE) != 0) {
+    if ((result.flags & POLL_LEFT) != 0) {
+        fault_left(m);
+    } else if ((result.flags & POLL_WIPE) != 0) {
         machine_wipe(m);
-        return;
+    } else if (m->trap == TRAP_NONE || m->outputs_n == 0 || !fault_snap(m)) {
+        release_outputs(m, m->outputs_n);
+        plan_next_poll(m, worker, &result, stale);
     }
-    plan_next_poll(m, worker, &result);
 }

@@ -30,7 +30,7 @@ struct actor {
     uint32_t queue_first;  /* operations that have arrived, linked by next; NO_OP: none */
     uint32_t queue_last;
     uint32_t given_op;     /* the operation whose bytes the worker may still read */
-    uint32_t closing[CLIENTS_MAX]; /* sessions that clients have left */
+    uint32_t closing[CLIENTS_MAX + SIM_NODES_MAX]; /* sessions that clients have left */
     uint32_t closing_n;
     uint64_t poll_at_us;   /* NEVER: nothing planned */
     uint32_t poll_token;   /* only the entry of the heap that carries it counts */
@@ -70,7 +70,7 @@ struct machine {
     uint32_t slow;     /* every poll takes so many times longer */
     bool mute;         /* it was killed: what its node still says is not heard */
     bool leaving;
-    uint32_t absences; /* planned: down on purpose until a fault ends */
+    uint32_t leaving_fault; /* index in the plan */
     enum machine_trap trap;
     uint32_t trap_fault; /* index in the plan */
     uint64_t disturbed_us; /* when it last stood still or was slow */
@@ -88,6 +88,8 @@ void machine_deinit(struct machine *machine);
 void machine_start(struct machine *machine);
 /* Ends it: by a kill, which nobody hears, or in good order, its last answers included. */
 void machine_stop(struct machine *machine, bool kill);
+/* A kill while a poll puts its outputs out: so many of a thousand have left. */
+void machine_kill_midway(struct machine *machine, uint32_t permille);
 /* It was dropped: a new incarnation follows at once (POLL_WIPE). */
 void machine_wipe(struct machine *machine);
 void machine_pause(struct machine *machine);

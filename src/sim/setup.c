@@ -141,6 +141,8 @@ static void draw_clocks(struct drawing *d)
                                   : (int32_t)((int64_t)between(d, 0, 2 * (uint64_t)most) - most);
         static const int64_t walls[] = {0, 3, -40, 1000, -1000, 3600000};
         c->wall_ms = PICK(d, walls);
+        c->jump_ms = PICK(d, walls);
+        c->jump_at_us = between(d, 0, 10 * s->lease_us);
     }
 }
 

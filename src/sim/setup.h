@@ -48,7 +48,9 @@ struct weather {
 struct setup_clock {
     int64_t offset_us;
     int32_t rate_ppm; /* how much faster than virtual time */
-    int64_t wall_ms;  /* how far the calendar is off */
+    int64_t wall_ms;     /* how far the calendar is off ... */
+    uint64_t jump_at_us; /* ... and when it jumps by how much */
+    int64_t jump_ms;
 };
 
 /* What clients do: shares of each kind of operation, of their sum. */

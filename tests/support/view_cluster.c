@@ -42,7 +42,7 @@ uint64_t view_cluster_clock(const struct view_cluster *c, uint8_t node)
 {
     const struct cluster_node *n = &c->node[node];
     int64_t now = (int64_t)c->now;
-    return (uint64_t)(now + n->clock_offset_us + now / 1000 * n->clock_rate_ppm / 1000);
+    return (uint64_t)(now + n->clock_offset_us + now * n->clock_rate_ppm / 1000000);
 }
 
 /* The first true time at which the node's clock shows `local`. */
@@ -52,7 +52,9 @@ static uint64_t true_time(const struct view_cluster *c, uint8_t node, uint64_t l
     if (local == UINT64_MAX) {
         return UINT64_MAX;
     }
-    return local <= clock ? c->now : c->now + (local - clock) * 102 / 100 / 2 + 1;
+    /* A little early by rounding at most; then the process is simply ticked once more. */
+    uint64_t rate = (uint64_t)(1000000 + c->node[node].clock_rate_ppm);
+    return local <= clock ? c->now : c->now + (local - clock) * 1000000 / rate + 1;
 }
 
 bool view_cluster_leased(const struct view_cluster *c, uint32_t process)

@@ -176,6 +176,8 @@ static void test_counters(void **state)
     REFUSE("an ADD from beyond the least number", op_add(0, 1, INT64_MAX, -3));
     ACCEPT("an unknown ADD does not fit", op_write(0, 1, INT64_MAX), op_unknown(op_add(2, 2, 1, 0)),
            op_read(3, 4, INT64_MAX));
+    REFUSE("an unknown ADD does not reach the number that means absent",
+           op_write(0, 1, INT64_MIN + 1), op_unknown(op_add(2, 2, -1, 0)), op_read(3, 4, ABSENT));
     ACCEPT("GETSET hands values on", op_getset(0, 9, 1, ABSENT), op_getset(0, 9, 2, 1),
            op_getset(0, 9, 3, 2), op_read(10, 11, 3));
     REFUSE("two GETSETs take the same value", op_write(0, 1, 1), op_getset(2, 9, 2, 1),

@@ -242,14 +242,19 @@ static void f_ack_all(struct key_step *s)
 
 /* ---- F_VAL ---- */
 
-/* A VAL needs no epoch and no living sender (rule 2): that every member of its sender's view had
- * this ts stays true for ever. */
+/* A VAL needs no epoch (rule 2): that every member of its sender's view had this ts stays true. Its
+ * sender has to be a member still, or a process that was dropped long ago could prove the ts of a
+ * forgotten life of the key. */
 static void f_val(struct key_step *s)
 {
     const struct msg *msg = s->event->msg;
     struct key_meta *meta = s->meta;
     if (msg->epoch != s->view->epoch && !rule_on(s->config, HERMES_RULE_VAL_ANY_EPOCH)) {
         hermes_drop(s->fx, ENGINE_DROP_EPOCH_OLD);
+        return;
+    }
+    if (!nodeset_has(s->view->live, s->event->from)) {
+        hermes_drop(s->fx, ENGINE_DROP_SENDER);
         return;
     }
     bool same = msg->ts == meta->ts || !rule_on(s->config, HERMES_RULE_VAL_TS);

@@ -1,0 +1,547 @@
+#include "sim/client.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sim/workload.h"
+#include "sim/world.h"
+
+static struct sim_op *op_at(struct world *world, uint32_t op)
+{
+    HK_ASSERT(op < world->clients.ops_n);
+    return &world->clients.ops[op];
+}
+
+static bool updates(const struct sim_op *op)
+{
+    return op_updates(&op->op);
+}
+
+static void describe_op(const struct sim_op *op, char *to, size_t size)
+{
+    if (op->extra) {
+        snprintf(to, size, "client %" PRIu32 " key %" PRIu32 ": operation %u", op->client, op->key,
+                 op->op.kind);
+    } else {
+        history_op_print(&op->h, to, size);
+    }
+}
+
+static void trace_op(struct world *world, const struct sim_op *op, const char *what)
+{
+    if (trace_wanted(&world->trace)) {
+        char text[200];
+        describe_op(op, text, sizeof text);
+        trace_line(world, "node %u %s %s", world->clients.at[op->client].machine, what, text);
+    }
+}
+
+/* ---- Who wants what, when ---- */
+
+static void client_schedule(struct world *world, struct client *c, uint64_t at_us)
+{
+    if (!c->scheduled) {
+        c->scheduled = true;
+        uint64_t earliest_us = at_us > c->backoff_until_us ? at_us : c->backoff_until_us;
+        world_plan(world, earliest_us, HAPPENS_ACT, c->id, 0, 0, NULL);
+    }
+}
+
+static void client_init(struct world *world, uint32_t id)
+{
+    struct client *c = &world->clients.at[id];
+    struct random *chance = &world->chance_clients;
+    *c = (struct client){.id = id, .session = SESSION_NONE, .private_key = NO_OP};
+    c->machine = (uint8_t)(id % world->setup.nodes);
+    c->worker = (uint32_t)random_below(chance, world->setup.workers);
+    c->window = (uint32_t)random_between(chance, 1, WINDOW_MAX);
+    if (random_chance(chance, 500000)) {
+        c->patience_us = random_between(chance, world->setup.answer_us / 20,
+                                        world->setup.answer_us);
+    }
+}
+
+void clients_init(struct world *world)
+{
+    struct clients *cs = &world->clients;
+    const struct setup *s = &world->setup;
+    cs->next_value = 1000;
+    for (uint32_t i = 0; i < s->keys; i++) {
+        workload_add_key(world, i < s->registers                  ? KEY_REGISTER
+                                : i < s->registers + s->counters ? KEY_COUNTER
+                                                                  : KEY_GENERAL);
+    }
+    cs->extra_first = cs->keys_n;
+    for (uint32_t i = 0; i < 3 + s->filler_keys; i++) {
+        workload_add_key(world, KEY_EXTRA);
+    }
+    for (uint32_t i = 0; i < s->clients; i++) {
+        client_init(world, i);
+    }
+    cs->n = s->clients;
+}
+
+void clients_deinit(struct world *world)
+{
+    struct clients *cs = &world->clients;
+    for (size_t i = 0; i < cs->ops_n; i++) {
+        free(cs->ops[i].bytes);
+    }
+    free(cs->ops);
+    free(cs->keys);
+}
+
+static void client_give(struct world *world, struct client *c, uint32_t ops)
+{
+    c->quota += ops;
+    c->tries = 2 * c->quota;
+    client_schedule(world, c, world->now_us + random_below(&world->chance_clients, 100));
+}
+
+void clients_round(struct world *world, uint32_t ops)
+{
+    struct clients *cs = &world->clients;
+    for (uint32_t i = 0; i < cs->n; i++) {
+        if (cs->at[i].quota < 3 * ops) {
+            client_give(world, &cs->at[i], ops);
+        }
+    }
+}
+
+bool clients_top_up(struct world *world, uint32_t each)
+{
+    struct clients *cs = &world->clients;
+    bool enough = world->result->stats.ops_ok >= world->setup.ops;
+    bool all = true;
+    for (uint32_t i = 0; i < cs->n; i++) {
+        struct client *c = &cs->at[i];
+        if (c->ok_calm < each || !enough) {
+            all = false;
+            if (c->quota == 0 && c->ring_n == 0) {
+                client_give(world, c, world->setup.round_ops);
+            }
+        }
+    }
+    return all;
+}
+
+void clients_read_all(struct world *world)
+{
+    struct clients *cs = &world->clients;
+    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+        uint32_t id = cs->n++;
+        client_init(world, id);
+        struct client *c = &cs->at[id];
+        c->machine = (uint8_t)i;
+        c->reader = true;
+        c->window = 1;
+        c->patience_us = 0;
+        client_schedule(world, c, world->now_us);
+    }
+}
+
+bool clients_idle(const struct world *world)
+{
+    const struct clients *cs = &world->clients;
+    for (uint32_t i = 0; i < cs->n; i++) {
+        const struct client *c = &cs->at[i];
+        if (c->ring_n > 0 || (c->reader && c->next_key < cs->keys_n)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Outcomes ---- */
+
+/* A sequential reading of the client's private key ends here: what is unknown, or was refused
+ * while later operations were under way, breaks it. */
+static void abandon_private(struct client *c)
+{
+    c->private_key = NO_OP;
+    c->life++;
+}
+
+static void finish(struct world *world, struct sim_op *op, enum history_outcome outcome)
+{
+    struct sim_stats *stats = &world->result->stats;
+    struct client *c = &world->clients.at[op->client];
+    HK_ASSERT(op->state != SIM_OP_OVER);
+    op->state = SIM_OP_OVER;
+    op->h.outcome = (uint8_t)outcome;
+    if (outcome != HISTORY_OK && op->forecast.given && op->forecast.life == c->life) {
+        abandon_private(c);
+    }
+    if (op->extra) {
+        stats->ops_extra++;
+        return;
+    }
+    stats->ops++;
+    stats->ops_ok += outcome == HISTORY_OK;
+    stats->reads_ok += outcome == HISTORY_OK && op->h.kind == HISTORY_READ;
+    stats->ops_failed += outcome == HISTORY_FAILED;
+    stats->ops_unknown += outcome == HISTORY_UNKNOWN;
+}
+
+static void queue_remove(struct world *world, struct actor *a, uint32_t op)
+{
+    uint32_t before = NO_OP;
+    for (uint32_t i = a->queue_first; i != op; i = op_at(world, i)->next) {
+        HK_ASSERT(i != NO_OP);
+        before = i;
+    }
+    uint32_t next = op_at(world, op)->next;
+    if (before == NO_OP) {
+        a->queue_first = next;
+    } else {
+        op_at(world, before)->next = next;
+    }
+    if (a->queue_last == op) {
+        a->queue_last = before;
+    }
+}
+
+/* The connection breaks, or the client gives it up. What its worker has not seen has no effect; of
+ * what it has seen, updates may have one at any time. */
+static void client_disconnect(struct world *world, struct client *c)
+{
+    struct machine *m = &world->machines[c->machine];
+    struct actor *a = &m->actors[c->worker];
+    for (; c->ring_n > 0; c->ring_n--) {
+        uint32_t index = c->ring[c->ring_first];
+        struct sim_op *op = op_at(world, index);
+        c->ring_first = (c->ring_first + 1) % WINDOW_MAX;
+        if (op->state == SIM_OP_QUEUED) {
+            queue_remove(world, a, index);
+            finish(world, op, HISTORY_FAILED);
+        } else {
+            finish(world, op, updates(op) ? HISTORY_UNKNOWN : HISTORY_FAILED);
+            trace_op(world, op, "is asked no more:");
+        }
+    }
+    if (c->session != SESSION_NONE && m->node != NULL) {
+        HK_ASSERT(a->closing_n < sizeof a->closing / sizeof a->closing[0]);
+        a->closing[a->closing_n++] = c->session;
+        machine_notice(m, c->worker);
+    }
+    c->session = SESSION_NONE;
+    c->connection++;
+    c->moving = false;
+}
+
+static void client_move(struct world *world, struct client *c)
+{
+    struct random *chance = &world->chance_clients;
+    client_disconnect(world, c);
+    if (!c->reader) {
+        c->machine = (uint8_t)random_below(chance, world->setup.nodes);
+    }
+    c->worker = (uint32_t)random_below(chance, world->setup.workers);
+    c->backoff_until_us = world->now_us + random_between(chance, 200, 10000);
+    if (c->tries > 0) {
+        c->tries--;
+        c->quota++;
+    }
+    client_schedule(world, c, world->now_us);
+}
+
+void clients_lost(struct machine *m)
+{
+    struct world *world = m->world;
+    for (uint32_t i = 0; i < world->clients.n; i++) {
+        struct client *c = &world->clients.at[i];
+        if (c->machine == m->id && (c->ring_n > 0 || c->session != SESSION_NONE)) {
+            client_move(world, c);
+        }
+    }
+}
+
+/* ---- Asking ---- */
+
+/* No operation may stay unanswered for longer than answer_us, unless its node stood still. */
+static uint64_t overdue_us(const struct world *world)
+{
+    return world->setup.answer_us + world->setup.answer_us / 8 + 50000;
+}
+
+static void client_issue(struct world *world, struct client *c, uint32_t index)
+{
+    struct machine *m = &world->machines[c->machine];
+    struct actor *a = &m->actors[c->worker];
+    struct sim_op *op = op_at(world, index);
+    op->state = SIM_OP_QUEUED;
+    op->arrived_step = world->step;
+    op->begin_us = world->now_us;
+    c->ring[(c->ring_first + c->ring_n++) % WINDOW_MAX] = index;
+    if (a->queue_first == NO_OP) {
+        a->queue_first = index;
+    } else {
+        op_at(world, a->queue_last)->next = index;
+    }
+    a->queue_last = index;
+    machine_notice(m, c->worker);
+    uint64_t wait_us = c->patience_us > 0 ? c->patience_us : overdue_us(world);
+    world_plan(world, world->now_us + wait_us, HAPPENS_IMPATIENCE, index, 0, 0, NULL);
+}
+
+void client_act(struct world *world, uint32_t id)
+{
+    struct client *c = &world->clients.at[id];
+    c->scheduled = false;
+    bool wants = c->reader ? c->next_key < world->clients.keys_n
+                           : c->quota > 0 && world->phase < PHASE_DRAIN;
+    if (!wants || c->ring_n >= c->window || c->moving) {
+        return;
+    }
+    if (world->now_us < c->backoff_until_us) {
+        client_schedule(world, c, c->backoff_until_us);
+        return;
+    }
+    if (world->machines[c->machine].node == NULL) {
+        client_move(world, c);
+        return;
+    }
+    if (c->reader) {
+        client_issue(world, c, workload_read(world, c, c->next_key));
+        return;
+    }
+    c->quota--;
+    client_issue(world, c, workload_draw(world, c));
+    client_schedule(world, c, world->now_us +
+                                  random_between(&world->chance_clients, 0, world->setup.think_us));
+}
+
+static bool disturbed(const struct machine *m, const struct sim_op *op, uint32_t worker)
+{
+    return m->state != MACHINE_UP || m->slow > 1 || m->actors[worker].stalls > 0 ||
+           m->disturbed_us >= op->begin_us;
+}
+
+void client_impatient(struct world *world, uint32_t index)
+{
+    struct sim_op *op = op_at(world, index);
+    struct client *c = &world->clients.at[op->client];
+    if (op->state == SIM_OP_OVER || op->connection != c->connection) {
+        return;
+    }
+    if (c->patience_us > 0) {
+        trace_op(world, op, "has not answered, which its client does not stand any longer:");
+        client_move(world, c);
+    } else if (disturbed(&world->machines[c->machine], op, c->worker)) {
+        world_plan(world, world->now_us + overdue_us(world), HAPPENS_IMPATIENCE, index, 0, 0,
+                   NULL);
+    } else {
+        char text[200];
+        describe_op(op, text, sizeof text);
+        world_violation(world, "node %u leaves an operation unanswered for %" PRIu64 " ms: %s%s",
+                        c->machine, (world->now_us - op->begin_us) / 1000, text,
+                        op->state == SIM_OP_QUEUED ? " (it has not even taken it)" : "");
+    }
+}
+
+/* ---- For machines ---- */
+
+void clients_prepare(struct machine *m, uint32_t worker)
+{
+    struct world *world = m->world;
+    struct actor *a = &m->actors[worker];
+    struct worker *w = node_worker(m->node, worker);
+    for (uint32_t i = 0; i < a->closing_n; i++) {
+        worker_session_close(w, a->closing[i]);
+    }
+    a->closing_n = 0;
+    for (uint32_t i = a->queue_first; i != NO_OP; i = op_at(world, i)->next) {
+        struct client *c = &world->clients.at[op_at(world, i)->client];
+        if (c->session == SESSION_NONE) {
+            int err = worker_session_open(w, &c->session);
+            if (err != HK_OK) {
+                world_violation(world, "node %u opens no session: %s", m->id, hk_err_name(err));
+                c->session = SESSION_NONE;
+                return;
+            }
+        }
+        c->ready = worker_session_ready(w, c->session);
+    }
+}
+
+bool clients_request(struct machine *m, uint32_t worker, struct request *request_out)
+{
+    struct world *world = m->world;
+    struct actor *a = &m->actors[worker];
+    if (a->given_op != NO_OP) {
+        struct sim_op *given = op_at(world, a->given_op);
+        free(given->bytes);
+        given->bytes = NULL;
+        a->given_op = NO_OP;
+    }
+    for (uint32_t i = a->queue_first; i != NO_OP; i = op_at(world, i)->next) {
+        struct sim_op *op = op_at(world, i);
+        const struct client *c = &world->clients.at[op->client];
+        if (op->arrived_step > m->cutoff_step) {
+            return false;
+        }
+        if (!c->ready) {
+            continue;
+        }
+        queue_remove(world, a, i);
+        a->given_op = i;
+        op->state = SIM_OP_TAKEN;
+        op->h.begin_us = 2 * m->poll_step;
+        *request_out = (struct request){.session = c->session, .tag = i, .op = op->op};
+        trace_note(&world->trace, i);
+        trace_op(world, op, "takes");
+        return true;
+    }
+    return false;
+}
+
+void clients_reply(struct machine *m, uint32_t worker, const struct reply *reply)
+{
+    struct world *world = m->world;
+    if (reply->tag >= world->clients.ops_n) {
+        world_violation(world, "node %u answers what nobody asked", m->id);
+        return;
+    }
+    struct sim_op *op = op_at(world, (uint32_t)reply->tag);
+    struct client *c = &world->clients.at[op->client];
+    if (m->actors[worker].queue_first != NO_OP) {
+        machine_notice(m, worker); /* there is room again for what waits */
+    }
+    if (op->connection != c->connection) {
+        return;
+    }
+    uint32_t i = 0;
+    while (i < c->ring_n &&
+           op_at(world, c->ring[(c->ring_first + i) % WINDOW_MAX])->state == SIM_OP_ANSWERED) {
+        i++;
+    }
+    if (i == c->ring_n || c->ring[(c->ring_first + i) % WINDOW_MAX] != reply->tag ||
+        op->state != SIM_OP_TAKEN || reply->session != c->session) {
+        world_violation(world, "node %u answers twice or out of order: operation %" PRIu64, m->id,
+                        reply->tag);
+        return;
+    }
+    op->state = SIM_OP_ANSWERED;
+    if (reply->answer.kind == ANSWER_ERROR) {
+        op->err = (int)reply->answer.number;
+        return;
+    }
+    const char *wrong = workload_understand(world, op, &reply->answer);
+    if (wrong != NULL) {
+        char text[200];
+        describe_op(op, text, sizeof text);
+        world_violation(world, "node %u gives %s: %s", m->id, wrong, text);
+    }
+}
+
+/* ---- Answers that have left the process ---- */
+
+static void check_forecast(struct world *world, const struct sim_op *op, const struct client *c)
+{
+    const struct forecast *f = &op->forecast;
+    if (!f->given || f->life != c->life || (op->h.ok == f->ok && op->h.out == f->out)) {
+        return;
+    }
+    char text[200];
+    describe_op(op, text, sizeof text);
+    world_violation(world,
+                    "a client's own key does not follow the client's order: %s "
+                    "(expected ok %d, out %" PRId64 ")",
+                    text, f->ok, f->out);
+}
+
+static void answered_well(struct world *world, struct sim_op *op, struct client *c)
+{
+    finish(world, op, HISTORY_OK);
+    c->ok_calm += world->phase != PHASE_SAFETY;
+    if (c->reader) {
+        c->next_key++;
+    }
+    if (op->extra) {
+        return;
+    }
+    struct sim_key *key = &world->clients.keys[op->key];
+    if (op->h.kind == HISTORY_READ) {
+        key->value_known = true;
+        key->value = op->h.out;
+    } else if (op->h.in != HISTORY_ABSENT && op->h.kind != HISTORY_ADD && op->h.ok) {
+        key->value_known = true;
+        key->value = op->h.in;
+    }
+    check_forecast(world, op, c);
+}
+
+/* Whether an honest node may give this error. */
+static bool may_fail(const struct world *world, const struct sim_op *op)
+{
+    bool whole = world->whole_us != 0 && op->begin_us > world->whole_us;
+    switch (op->err) {
+    case HK_ERR_UNKNOWN:
+        return updates(op) && !whole;
+    case HK_ERR_UNAVAILABLE:
+    case HK_ERR_LOADING:
+        return !whole;
+    case HK_ERR_NOMEM:
+    case HK_ERR_FULL:
+    case HK_ERR_BUSY:
+        return true;
+    default:
+        return op->extra;
+    }
+}
+
+static void answered_badly(struct world *world, struct sim_op *op, struct client *c)
+{
+    if (!may_fail(world, op)) {
+        char text[200];
+        describe_op(op, text, sizeof text);
+        world_violation(world, "node %u answers %s: %s", c->machine, hk_err_name(op->err), text);
+    }
+    finish(world, op, op->err == HK_ERR_UNKNOWN ? HISTORY_UNKNOWN : HISTORY_FAILED);
+    bool about_op = op->err == HK_ERR_TYPE || op->err == HK_ERR_OVERFLOW ||
+                    op->err == HK_ERR_TOOBIG || op->err == HK_ERR_INVALID;
+    c->moving = c->moving || !about_op;
+    if (c->reader && about_op) {
+        c->next_key++;
+    }
+}
+
+/* What stands in the history has the form that the checkers know. */
+static void normalize(struct history_op *h)
+{
+    if (h->kind == HISTORY_READ || h->kind == HISTORY_WRITE || h->kind == HISTORY_DELETE ||
+        h->kind == HISTORY_ADD || h->kind == HISTORY_GETSET) {
+        h->ok = true;
+    }
+}
+
+void clients_answered(struct world *world, uint32_t index)
+{
+    struct sim_op *op = op_at(world, index);
+    struct client *c = &world->clients.at[op->client];
+    if (op->state == SIM_OP_OVER) {
+        return;
+    }
+    HK_ASSERT(c->ring_n > 0 && c->ring[c->ring_first] == index);
+    c->ring_first = (c->ring_first + 1) % WINDOW_MAX;
+    c->ring_n--;
+    op->h.end_us = 2 * world->step + 1;
+    normalize(&op->h);
+    trace_note(&world->trace, (uint64_t)op->h.out ^ (uint64_t)op->err << 32);
+    if (op->err == 0) {
+        answered_well(world, op, c);
+    } else {
+        answered_badly(world, op, c);
+    }
+    if (trace_wanted(&world->trace)) {
+        trace_op(world, op, op->err == 0 ? "answers" : hk_err_name(op->err));
+    }
+    if (c->moving && c->ring_n == 0) {
+        client_move(world, c);
+        return;
+    }
+    client_schedule(world, c, world->now_us + random_between(&world->chance_clients, 0,
+                                                             world->setup.think_us));
+}

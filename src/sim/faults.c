@@ -1,0 +1,340 @@
+#include "sim/faults.h"
+
+#include "base/assert.h"
+#include "sim/world.h"
+
+/* A fault that would take the majority away is put off so often before it is skipped. */
+#define DEFERRALS_MAX 12u
+#define TRAP_US 20000u
+
+static struct fault *fault_at(struct world *world, uint32_t i)
+{
+    HK_ASSERT(i < world->setup.plan_n);
+    return &world->setup.plan[i];
+}
+
+static nodeset all_nodes(const struct world *world)
+{
+    return ((nodeset)1 << world->setup.nodes) - 1;
+}
+
+void faults_init(struct world *world)
+{
+    nodeset late = 0;
+    for (uint32_t i = 0; i < world->setup.plan_n; i++) {
+        const struct fault *f = &world->setup.plan[i];
+        if (f->kind == SIM_FAULT_LATE) {
+            late |= nodeset_of(f->node);
+        }
+        world_plan(world, f->at_us, HAPPENS_FAULT, i, 0, 0, NULL);
+    }
+    for (uint8_t i = 0; i < world->setup.nodes; i++) {
+        if (!nodeset_has(late, i)) {
+            machine_start(&world->machines[i]);
+        }
+    }
+}
+
+static void activate(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    world->faults[i].phase = FAULT_ACTIVE;
+    world_befell(world, f->kind);
+    if (trace_wanted(&world->trace)) {
+        struct text text = {0};
+        fault_print(f, &text);
+        trace_line(world, "fault %u begins, planned at %s", i, text_string(&text));
+        text_deinit(&text);
+    }
+    world_plan(world, world->now_us + f->lasts_us, HAPPENS_FAULT_END, i, 0, 0, NULL);
+}
+
+static void defer(struct world *world, uint32_t i)
+{
+    struct fault_run *run = &world->faults[i];
+    run->phase = FAULT_WAITING;
+    if (run->deferred++ < DEFERRALS_MAX) {
+        world_plan(world, world->now_us + world->setup.lease_us / 4, HAPPENS_FAULT, i, 0, 0, NULL);
+    } else {
+        run->phase = FAULT_SKIPPED;
+        world->result->stats.faults_skipped++;
+    }
+}
+
+/* Links from `from` to `to`, and with both also back. */
+static void change_links(struct world *world, nodeset from, nodeset to, bool both, bool cut)
+{
+    for (uint8_t a = 0; a < world->setup.nodes; a++) {
+        for (uint8_t b = 0; b < world->setup.nodes; b++) {
+            bool there = nodeset_has(from, a) && nodeset_has(to, b);
+            bool back = both && nodeset_has(from, b) && nodeset_has(to, a);
+            if (a == b || (!there && !back)) {
+                continue;
+            }
+            if (cut) {
+                network_cut(world, a, b);
+            } else {
+                network_mend(world, a, b);
+            }
+        }
+    }
+}
+
+static void change_partition(struct world *world, const struct fault *f, bool cut)
+{
+    nodeset node = nodeset_of(f->node);
+    if (f->kind == SIM_FAULT_PARTITION) {
+        change_links(world, f->side, all_nodes(world) & ~f->side, true, cut);
+    } else if (f->kind == SIM_FAULT_BRIDGE) {
+        change_links(world, node, nodeset_of(f->other), true, cut);
+    } else if (f->outwards) {
+        change_links(world, node, f->side, false, cut);
+    } else {
+        change_links(world, f->side, node, false, cut);
+    }
+}
+
+/* ---- Faults of processes ---- */
+
+static void set_trap(struct world *world, uint32_t i, enum machine_trap trap)
+{
+    struct machine *m = &world->machines[fault_at(world, i)->node];
+    m->trap = trap;
+    m->trap_fault = i;
+    world->faults[i].phase = FAULT_TRAPPED;
+    world_plan(world, world->now_us + TRAP_US, HAPPENS_TRAP_TIMEOUT, i, 0, 0, NULL);
+}
+
+static void begin_crash(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    struct machine *m = &world->machines[f->node];
+    if (m->node == NULL || m->leaving || !ghost_may_lose(world, f->node)) {
+        defer(world, i);
+    } else if (f->mid && m->state == MACHINE_UP && m->trap == TRAP_NONE) {
+        set_trap(world, i, TRAP_CRASH);
+    } else {
+        activate(world, i);
+        machine_stop(m, true);
+    }
+}
+
+static void begin_pause(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    struct machine *m = &world->machines[f->node];
+    if (m->state != MACHINE_UP) {
+        defer(world, i);
+    } else if (f->mid && m->trap == TRAP_NONE) {
+        set_trap(world, i, TRAP_PAUSE);
+    } else {
+        activate(world, i);
+        machine_pause(m);
+    }
+}
+
+static void begin_stall(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    struct machine *m = &world->machines[f->node];
+    struct actor *a = &m->actors[f->worker];
+    activate(world, i);
+    a->stalls++;
+    a->poll_at_us = NEVER;
+    a->poll_token++;
+    m->disturbed_us = world->now_us;
+    if (f->stale && m->state == MACHINE_UP && a->stale_us == 0) {
+        a->stale_us = world->now_us;
+        a->stale_step = world->step;
+    }
+}
+
+static void begin_leave(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    struct machine *m = &world->machines[f->node];
+    if (m->state != MACHINE_UP || m->leaving || m->trap != TRAP_NONE ||
+        !ghost_may_lose(world, f->node)) {
+        defer(world, i);
+        return;
+    }
+    trace_line(world, "node %u is told to leave", f->node);
+    m->leaving = true;
+    m->leaving_fault = i;
+    world->faults[i].phase = FAULT_TRAPPED;
+    worker_leave(node_worker(m->node, 0));
+    machine_notice(m, 0);
+    /* A service manager loses patience, too. */
+    world_plan(world, world->now_us + 4 * world->setup.lease_us, HAPPENS_TRAP_TIMEOUT, i, 0, 0,
+               NULL);
+}
+
+void fault_left(struct machine *m)
+{
+    struct world *world = m->world;
+    if (!m->leaving) {
+        world_violation(world, "node %u says that it left, and nobody told it to", m->id);
+        return;
+    }
+    activate(world, m->leaving_fault);
+    machine_stop(m, false);
+}
+
+bool fault_snap(struct machine *m)
+{
+    struct world *world = m->world;
+    uint32_t i = m->trap_fault;
+    if (!random_chance(&world->chance_faults, 400000)) {
+        return false;
+    }
+    enum machine_trap trap = m->trap;
+    m->trap = TRAP_NONE;
+    if (trap == TRAP_PAUSE) {
+        activate(world, i);
+        machine_pause(m);
+        return true;
+    }
+    if (!ghost_may_lose(world, m->id)) {
+        defer(world, i);
+        return false;
+    }
+    activate(world, i);
+    machine_kill_midway(m, fault_at(world, i)->permille);
+    return true;
+}
+
+void fault_trap_timeout(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    struct machine *m = &world->machines[f->node];
+    if (world->faults[i].phase != FAULT_TRAPPED) {
+        return;
+    }
+    if (f->kind == SIM_FAULT_LEAVE) {
+        if (m->node != NULL && m->leaving) {
+            fault_left(m);
+        } else {
+            world->faults[i].phase = FAULT_OVER; /* it crashed meanwhile, or was dropped */
+        }
+        return;
+    }
+    m->trap = TRAP_NONE;
+    if (f->kind == SIM_FAULT_CRASH && (m->node == NULL || !ghost_may_lose(world, f->node))) {
+        defer(world, i);
+    } else if (f->kind == SIM_FAULT_CRASH) {
+        activate(world, i);
+        machine_stop(m, true);
+    } else {
+        activate(world, i);
+        machine_pause(m);
+    }
+}
+
+/* ---- Beginning and end of all kinds ---- */
+
+void fault_begin(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    struct machine *m = &world->machines[f->node];
+    if (world->phase != PHASE_SAFETY || world->faults[i].phase != FAULT_WAITING) {
+        return;
+    }
+    switch ((uint32_t)f->kind) {
+    case SIM_FAULT_CRASH:
+        begin_crash(world, i);
+        break;
+    case SIM_FAULT_PAUSE:
+        begin_pause(world, i);
+        break;
+    case SIM_FAULT_LEAVE:
+        begin_leave(world, i);
+        break;
+    case SIM_FAULT_STALL:
+        begin_stall(world, i);
+        break;
+    case SIM_FAULT_SLOW:
+        activate(world, i);
+        m->slow = f->factor;
+        break;
+    case SIM_FAULT_STORM:
+        activate(world, i);
+        world->network.storms++;
+        world->network.storm_permille = f->permille;
+        break;
+    case SIM_FAULT_LATE:
+        activate(world, i);
+        break;
+    default:
+        activate(world, i);
+        change_partition(world, f, true);
+    }
+}
+
+static void return_machine(struct world *world, const struct fault *f)
+{
+    struct machine *m = &world->machines[f->node];
+    if (m->node != NULL) {
+        return;
+    }
+    if (f->reboot && f->kind != SIM_FAULT_LATE) {
+        /* The clock that counts since boot starts again, at some small value. */
+        uint64_t shows_us = random_between(&world->chance_faults, 1000, 5000000);
+        m->clock_offset_us += (int64_t)shows_us - (int64_t)machine_clock(m, world->now_us);
+    }
+    machine_start(m);
+}
+
+void fault_end(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    struct machine *m = &world->machines[f->node];
+    if (world->faults[i].phase != FAULT_ACTIVE) {
+        return;
+    }
+    world->faults[i].phase = FAULT_OVER;
+    trace_line(world, "fault %u ends: %s", i, sim_fault_names[f->kind]);
+    switch ((uint32_t)f->kind) {
+    case SIM_FAULT_CRASH:
+    case SIM_FAULT_LEAVE:
+    case SIM_FAULT_LATE:
+        return_machine(world, f);
+        break;
+    case SIM_FAULT_PAUSE:
+        machine_resume(m);
+        break;
+    case SIM_FAULT_STALL:
+        m->disturbed_us = world->now_us;
+        if (--m->actors[f->worker].stalls == 0) {
+            machine_notice(m, f->worker);
+        }
+        break;
+    case SIM_FAULT_SLOW:
+        m->disturbed_us = world->now_us;
+        m->slow = 1;
+        break;
+    case SIM_FAULT_STORM:
+        world->network.storms--;
+        break;
+    default:
+        change_partition(world, f, false);
+    }
+}
+
+void faults_heal(struct world *world)
+{
+    for (uint32_t i = 0; i < world->setup.plan_n; i++) {
+        struct fault_run *run = &world->faults[i];
+        if (run->phase == FAULT_ACTIVE) {
+            fault_end(world, i);
+        } else if (run->phase == FAULT_TRAPPED && fault_at(world, i)->kind != SIM_FAULT_LEAVE) {
+            world->machines[fault_at(world, i)->node].trap = TRAP_NONE;
+            run->phase = FAULT_SKIPPED;
+        }
+    }
+    network_calm(world);
+    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+        if (world->machines[i].node == NULL) {
+            machine_start(&world->machines[i]);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+#include "sim/ghost.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "sim/world.h"
+
+void ghost_deinit(struct ghost *ghost)
+{
+    free(ghost->views);
+}
+
+const struct view *ghost_newest(const struct world *world)
+{
+    const struct ghost *ghost = &world->ghost;
+    return ghost->n == 0 ? NULL : &ghost->views[ghost->n - 1];
+}
+
+static bool older(const struct view *a, const struct view *b)
+{
+    return a->generation != b->generation ? a->generation < b->generation : a->epoch < b->epoch;
+}
+
+/* ---- Views ---- */
+
+/* [H] O1: a c_id belongs to one process for ever. */
+static void check_cids(struct world *world, const struct view *view)
+{
+    const struct ghost *ghost = &world->ghost;
+    for (size_t v = 0; v < ghost->n; v++) {
+        const struct view *other = &ghost->views[v];
+        for (uint8_t a = 0; a < NODES_MAX; a++) {
+            if (!nodeset_has(view->live, a)) {
+                continue;
+            }
+            const struct view_member *mine = &view->members[a];
+            for (uint8_t b = 0; b < NODES_MAX; b++) {
+                const struct view_member *its = &other->members[b];
+                if (!nodeset_has(other->live, b) || its->nonce == mine->nonce) {
+                    continue;
+                }
+                if (mine->cid_first < its->cid_first + its->cid_count &&
+                    its->cid_first < mine->cid_first + mine->cid_count) {
+                    world_violation(world,
+                                    "epoch %" PRIu32 " gives node %u c_ids that epoch %" PRIu32
+                                    " gave another process",
+                                    view->epoch, a, other->epoch);
+                }
+            }
+        }
+    }
+}
+
+/* No process may serve any longer that the view leaves out. */
+static void check_leases(struct world *world)
+{
+    const struct view *newest = ghost_newest(world);
+    for (uint8_t i = 0; i < world->setup.nodes; i++) {
+        const struct machine *m = &world->machines[i];
+        if (newest == NULL || m->node == NULL || view_has(newest, i, m->nonce)) {
+            continue;
+        }
+        uint64_t until_us = world->ghost.lease_until_us[i];
+        uint64_t now_us = machine_clock(m, world->now_us);
+        if (now_us < until_us) {
+            world_violation(world,
+                            "node %u holds a lease for another %" PRIu64 " us in epoch %" PRIu32
+                            ", but epoch %" PRIu32 " is decided and leaves it out",
+                            i, until_us - now_us, world->ghost.held_epoch[i], newest->epoch);
+        }
+    }
+}
+
+static void add_view(struct world *world, const struct view *view)
+{
+    struct ghost *ghost = &world->ghost;
+    struct sim_stats *stats = &world->result->stats;
+    if (ghost->n == ghost->capacity) {
+        ghost->capacity = ghost->capacity == 0 ? 16 : 2 * ghost->capacity;
+        ghost->views = realloc(ghost->views, ghost->capacity * sizeof *ghost->views);
+        HK_ASSERT(ghost->views != NULL);
+    }
+    check_cids(world, view);
+    size_t at = ghost->n++;
+    for (; at > 0 && older(view, &ghost->views[at - 1]); at--) {
+        ghost->views[at] = ghost->views[at - 1];
+    }
+    ghost->views[at] = *view;
+    stats->views++;
+    stats->view_changes = stats->views - 1;
+    if (view->operational == 0) {
+        world_violation(world, "epoch %" PRIu32 " has no operational member", view->epoch);
+    }
+}
+
+static const struct view *find_view(const struct ghost *ghost, uint64_t generation,
+                                    uint32_t epoch)
+{
+    for (size_t i = ghost->n; i > 0; i--) {
+        const struct view *view = &ghost->views[i - 1];
+        if (view->epoch == epoch && view->generation == generation) {
+            return view;
+        }
+    }
+    return NULL;
+}
+
+static void note_view(struct machine *m, const struct view *view)
+{
+    struct world *world = m->world;
+    const struct view *known = find_view(&world->ghost, view->generation, view->epoch);
+    if (world->ghost.held_epoch[m->id] != view->epoch) {
+        trace_view(world, m->id, view);
+        trace_note(&world->trace, view->generation ^ view->epoch);
+    }
+    if (known == NULL) {
+        add_view(world, view);
+    } else if (memcmp(known, view, sizeof *view) != 0) {
+        world_violation(world, "node %u holds another view of epoch %" PRIu32 " than others",
+                        m->id, view->epoch);
+    }
+    if (view->epoch < world->ghost.held_epoch[m->id]) {
+        world_violation(world, "node %u goes back to epoch %" PRIu32, m->id, view->epoch);
+    }
+    world->ghost.held_epoch[m->id] = view->epoch;
+}
+
+/* ---- Acknowledged values ---- */
+
+static struct store_value look_up(const struct machine *m, const struct sim_key *key,
+                                  void *buffer, bool *corrupt_out)
+{
+    struct store_value value = {0};
+    struct bytes bytes = bytes_of(key->bytes, key->n);
+    struct store *store = node_store(m->node, 0);
+    int err = store_read(store, m->eye, bytes, store_hash(store, bytes), buffer,
+                         STORE_INLINE_MAX, &value);
+    *corrupt_out = err != HK_OK;
+    return value;
+}
+
+/* The timestamp of the value that the operation wrote, if the coordinator still holds just this
+ * value as the newest; else 0. */
+static uint64_t written_ts(struct machine *m, const struct sim_op *op)
+{
+    struct world *world = m->world;
+    const struct sim_key *key = &world->clients.keys[op->key];
+    _Alignas(8) uint8_t buffer[STORE_INLINE_MAX];
+    int64_t wrote = op->h.kind == HISTORY_ADD ? op->h.out : op->h.in;
+    int64_t holds = 0;
+    bool corrupt = false;
+    store_online(m->eye);
+    struct store_value value = look_up(m, key, buffer, &corrupt);
+    bool same = !corrupt && value.found && (value.meta.flags & KEY_READABLE) != 0 &&
+                (value.meta.flags & KEY_VALUE_FLAGS) == 0 &&
+                value_decode(key->class, world->setup.value_profile, value.value, &holds) &&
+                holds == wrote;
+    store_quiescent(m->eye);
+    store_offline(m->eye);
+    return same ? value.meta.ts : 0;
+}
+
+static bool sets_value(const struct sim_op *op)
+{
+    switch ((enum history_kind)op->h.kind) {
+    case HISTORY_WRITE:
+    case HISTORY_ADD:
+    case HISTORY_GETSET:
+        return true;
+    case HISTORY_SET_IF:
+    case HISTORY_SET_ABSENT:
+        return op->h.ok;
+    case HISTORY_READ:
+    case HISTORY_DELETE:
+    case HISTORY_DELETE_IF:
+        break;
+    }
+    return false;
+}
+
+/* An update that is answered is on every member of the view that it was made in. */
+static void check_acknowledged(struct machine *m, const struct sim_op *op,
+                               const struct node_status *status)
+{
+    struct world *world = m->world;
+    const struct view *adopted =
+        find_view(&world->ghost, status->view.generation, status->epoch_adopted);
+    uint64_t ts = adopted == NULL ? 0 : written_ts(m, op);
+    for (uint8_t i = 0; ts != 0 && i < world->setup.nodes; i++) {
+        struct machine *other = &world->machines[i];
+        if (i == m->id || other->node == NULL || !view_has(adopted, i, other->nonce) ||
+            !view_has(&status->view, i, other->nonce)) {
+            continue;
+        }
+        _Alignas(8) uint8_t buffer[STORE_INLINE_MAX];
+        bool corrupt = false;
+        store_online(other->eye);
+        struct store_value value =
+            look_up(other, &world->clients.keys[op->key], buffer, &corrupt);
+        store_quiescent(other->eye);
+        store_offline(other->eye);
+        if (corrupt || !value.found || value.meta.ts < ts) {
+            char text[200];
+            history_op_print(&op->h, text, sizeof text);
+            world_violation(world, "node %u acknowledges what member %u does not have: %s", m->id,
+                            i, text);
+        }
+    }
+}
+
+/* ---- After each poll ---- */
+
+void ghost_polled(struct machine *m, uint32_t worker)
+{
+    struct world *world = m->world;
+    struct node_status status;
+    bool known = false;
+    if (worker == 0) {
+        node_status(m->node, machine_clock(m, world->now_us), &status);
+        known = true;
+        if (status.view.epoch != 0) {
+            note_view(m, &status.view);
+        }
+        world->ghost.lease_until_us[m->id] = status.lease_until_us;
+        check_leases(world);
+    }
+    for (size_t i = 0; i < m->outputs_n; i++) {
+        if (m->outputs[i].parcel != NULL) {
+            continue;
+        }
+        const struct sim_op *op = &world->clients.ops[m->outputs[i].op];
+        if (op->state != SIM_OP_ANSWERED || op->err != 0 || op->extra || !sets_value(op)) {
+            continue;
+        }
+        if (!known) {
+            node_status(m->node, machine_clock(m, world->now_us), &status);
+            known = true;
+        }
+        check_acknowledged(m, op, &status);
+    }
+}
+
+void ghost_ended(struct machine *m)
+{
+    m->world->ghost.lease_until_us[m->id] = 0;
+    m->world->ghost.held_epoch[m->id] = 0;
+}
+
+/* ---- What the world can do without ---- */
+
+static bool is_member(const struct world *world, const struct view *view, uint8_t node)
+{
+    const struct machine *m = &world->machines[node];
+    return m->node != NULL && view_has(view, node, m->nonce);
+}
+
+static bool is_cut_off(const struct world *world, uint8_t node)
+{
+    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+        if (world->network.links[node][i].cuts > 0 || world->network.links[i][node].cuts > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_steady(const struct world *world, const struct view *view, uint8_t node)
+{
+    const struct machine *m = &world->machines[node];
+    if (!is_member(world, view, node) || !nodeset_has(view->operational, node)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < world->setup.workers; i++) {
+        if (m->actors[i].stalls > 0) {
+            return false;
+        }
+    }
+    return m->state == MACHINE_UP && m->slow == 1 && !m->leaving && m->trap == TRAP_NONE &&
+           !is_cut_off(world, node);
+}
+
+/* Before the first view every node is needed, and one may be replaced. */
+static bool may_lose_before_first(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+        if (world->machines[i].incarnation != 1) {
+            return false;
+        }
+    }
+    return world->setup.nodes > 2;
+}
+
+bool ghost_may_lose(const struct world *world, uint8_t node)
+{
+    const struct view *view = ghost_newest(world);
+    if (view == NULL) {
+        return may_lose_before_first(world);
+    }
+    uint32_t members = 0;
+    uint32_t steady = 0;
+    for (uint8_t i = 0; i < world->setup.nodes; i++) {
+        members += i != node && is_member(world, view, i);
+        steady += i != node && is_steady(world, view, i);
+    }
+    return 2 * members > world->setup.nodes && 2 * steady > world->setup.nodes &&
+           world->network.storms == 0;
+}
+
+bool ghost_stranded(const struct world *world)
+{
+    const struct view *view = ghost_newest(world);
+    uint32_t members = 0;
+    for (uint8_t i = 0; view != NULL && i < world->setup.nodes; i++) {
+        members += is_member(world, view, i);
+    }
+    return view != NULL && 2 * members <= world->setup.nodes;
+}
