@@ -328,6 +328,7 @@ static void test_random(void **state)
         const char *outcome = run(seed, number("HERMES_OFF", 0), &totals);
         if (outcome != NULL) {
             printf("seed %llu: %s\n", (unsigned long long)seed, outcome);
+            rig_print(&rig);
             fail();
         }
     }

@@ -91,7 +91,7 @@ static bool next_request(void *context, uint32_t node, uint32_t worker, struct r
     *out = (struct request){.session = c->session, .tag = tag};
     p->floor = atomic_load(&s->acknowledged[p->counter]);
     char *key = c->keys[tag % WINDOW];
-    uint8_t *value = values[tag % WINDOW];
+    uint8_t *value = c->values[tag % WINDOW];
     int n = 0;
     switch ((enum what)p->what) {
     case WHAT_ADD:

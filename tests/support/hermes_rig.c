@@ -1,5 +1,6 @@
 #include "support/hermes_rig.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "support/hermes_history.h"
@@ -730,4 +731,39 @@ bool rig_settle(struct rig *r)
         }
     }
     return false;
+}
+
+void rig_print(const struct rig *r)
+{
+    printf("epoch %u live %llx operational %llx\n", rig_newest(r)->epoch,
+           (unsigned long long)rig_newest(r)->live,
+           (unsigned long long)rig_newest(r)->operational);
+    for (uint8_t i = 0; i < r->n; i++) {
+        const struct rig_node *n = &r->nodes[i];
+        printf("node %u%s epoch %u %s value %u ts %llu.%u owner %u flags %x aux %x parked %u "
+               "again %u\n",
+               i, n->crashed ? " crashed" : "", n->view.epoch,
+               hermes_state_names[n->meta.state], n->value,
+               (unsigned long long)stamp_version(n->meta.ts), stamp_cid(n->meta.ts),
+               n->meta.owner, n->meta.flags, n->meta.aux, n->parked, n->again);
+        for (uint32_t k = 1; k < RIG_SLOTS; k++) {
+            const struct slot *slot = &n->slots[k];
+            if (slot->kind != FLOW_FREE) {
+                printf("  slot %u kind %u ts %llu.%u acked %llx epoch %u operation %u\n", k,
+                       slot->kind, (unsigned long long)stamp_version(slot->ts),
+                       stamp_cid(slot->ts), (unsigned long long)slot->acked, slot->epoch,
+                       n->operation[k]);
+            }
+        }
+    }
+    for (uint32_t i = 1; i < r->nupdates; i++) {
+        printf("update %u kind %u ts %llu.%u base %u%s\n", i, r->updates[i].kind,
+               (unsigned long long)stamp_version(r->updates[i].ts), stamp_cid(r->updates[i].ts),
+               r->updates[i].base, r->updates[i].decided ? "" : " open");
+    }
+    printf("history");
+    for (uint32_t i = 0; i < r->nhist; i++) {
+        printf(" %u", r->hist[i]);
+    }
+    printf("\n");
 }

@@ -152,4 +152,7 @@ bool rig_leased(const struct rig *r, uint8_t node);
  * decided, every slot is free and every member Valid at the same update. */
 bool rig_settle(struct rig *r);
 
+/* What stands where, for the eyes of whoever looks into a failing seed. */
+void rig_print(const struct rig *r);
+
 #endif
