@@ -30,8 +30,8 @@ uint32_t op_integer_format(int64_t number, uint8_t *out);
  * on every machine.
  *
  * Texts: optional sign, digits with at most one point, at least one digit, optional exponent. What
- * Redis takes beyond that is refused: hexadecimal, "inf", more than OP_DECIMAL_TEXT_MAX bytes, numbers
- * of 1e309 and more (over OP_DECIMAL_DIGITS_MAX digits), and those below 1e-4950 but zero.
+ * Redis takes beyond that is refused: hexadecimal, "inf", more than OP_DECIMAL_TEXT_MAX bytes,
+ * numbers of 1e309 and more (over OP_DECIMAL_DIGITS_MAX digits), those below 1e-4950 but zero.
  *
  * HK_ERR_TYPE when a text is no such number, HK_ERR_OVERFLOW when the sum reaches 1e309. Writes at
  * most OP_DECIMAL_SUM_MAX bytes to out. */

@@ -370,12 +370,6 @@ bool clients_request(struct machine *m, uint32_t worker, struct request *request
 {
     struct world *world = m->world;
     struct actor *a = &m->actors[worker];
-    if (a->given_op != NO_OP) {
-        struct sim_op *given = op_at(world, a->given_op);
-        free(given->bytes);
-        given->bytes = NULL;
-        a->given_op = NO_OP;
-    }
     for (uint32_t i = a->queue_first; i != NO_OP; i = op_at(world, i)->next) {
         struct sim_op *op = op_at(world, i);
         const struct client *c = &world->clients.at[op->client];
@@ -386,6 +380,7 @@ bool clients_request(struct machine *m, uint32_t worker, struct request *request
             continue;
         }
         queue_remove(world, a, i);
+        op->next = a->given_op;
         a->given_op = i;
         op->state = SIM_OP_TAKEN;
         op->h.begin_us = 2 * m->poll_step;
@@ -395,6 +390,17 @@ bool clients_request(struct machine *m, uint32_t worker, struct request *request
         return true;
     }
     return false;
+}
+
+void clients_polled(struct machine *m, uint32_t worker)
+{
+    struct actor *a = &m->actors[worker];
+    while (a->given_op != NO_OP) {
+        struct sim_op *op = op_at(m->world, a->given_op);
+        free(op->bytes);
+        op->bytes = NULL;
+        a->given_op = op->next;
+    }
 }
 
 void clients_reply(struct machine *m, uint32_t worker, const struct reply *reply)

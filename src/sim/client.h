@@ -106,6 +106,8 @@ bool clients_idle(const struct world *world);
 
 /* Before a poll: opens and closes the sessions that want it. */
 void clients_prepare(struct machine *machine, uint32_t worker);
+/* After it: the worker may no longer read the bytes of what it took. */
+void clients_polled(struct machine *machine, uint32_t worker);
 /* env.request and env.reply. */
 bool clients_request(struct machine *machine, uint32_t worker, struct request *request_out);
 void clients_reply(struct machine *machine, uint32_t worker, const struct reply *reply);

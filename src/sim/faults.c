@@ -211,7 +211,7 @@ void fault_trap_timeout(struct world *world, uint32_t i)
         return;
     }
     if (f->kind == SIM_FAULT_LEAVE) {
-        if (m->node != NULL && m->leaving) {
+        if (m->node != NULL && m->leaving && m->leaving_fault == i) {
             fault_left(m);
         } else {
             world->faults[i].phase = FAULT_OVER; /* it crashed meanwhile, or was dropped */

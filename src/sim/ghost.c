@@ -90,6 +90,10 @@ static void add_view(struct world *world, const struct view *view)
     ghost->views[at] = *view;
     stats->views++;
     stats->view_changes = stats->views - 1;
+    if (view->generation != ghost->views[0].generation ||
+        view->generation != ghost->views[ghost->n - 1].generation) {
+        world_violation(world, "two clusters came into being, of different generations");
+    }
     if (view->operational == 0) {
         world_violation(world, "epoch %" PRIu32 " has no operational member", view->epoch);
     }

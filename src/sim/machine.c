@@ -184,7 +184,6 @@ static void clear_actor(struct actor *a)
     a->inbox_n = 0;
     parcel_destroy(a->given);
     a->given = NULL;
-    a->given_op = NO_OP;
     a->closing_n = 0;
     a->poll_at_us = NEVER;
     a->asleep = false;
@@ -436,6 +435,7 @@ void machine_poll(struct machine *m, uint32_t worker)
     uint32_t max_events = m->trap == TRAP_NONE ? world->setup.max_events : 1;
     struct poll_result result = worker_poll(w, machine_clock(m, now_us), max_events);
     worker_check(w);
+    clients_polled(m, worker);
     trace_note(&world->trace, (uint64_t)m->id << 40 | (uint64_t)worker << 32 | result.events);
     trace_note(&world->trace, world->now_us);
     if (trace_wanted(&world->trace) && result.events > 0) {

@@ -29,7 +29,7 @@ struct actor {
     struct parcel *given;  /* the frame whose bytes the worker may still read */
     uint32_t queue_first;  /* operations that have arrived, linked by next; NO_OP: none */
     uint32_t queue_last;
-    uint32_t given_op;     /* the operation whose bytes the worker may still read */
+    uint32_t given_op;     /* operations whose bytes the running poll may read, linked by next */
     uint32_t closing[CLIENTS_MAX + SIM_NODES_MAX]; /* sessions that clients have left */
     uint32_t closing_n;
     uint64_t poll_at_us;   /* NEVER: nothing planned */

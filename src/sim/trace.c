@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "base/meta.h"
+#include "engine/hermes/messages.h"
 #include "sim/world.h"
 #include "view/message.h"
 #include "wire/msg.h"
@@ -111,6 +112,18 @@ static void print_view_msg(FILE *to, struct bytes body)
     }
 }
 
+const char *trace_msg_name(uint8_t kind)
+{
+    switch (kind) {
+    case MSG_CHUNK_ASK:
+        return "CHUNK_ASK";
+    case MSG_CHUNK:
+        return "CHUNK";
+    default:
+        return kind > 0 && kind < HERMES_KIND_END ? hermes_kind_names[kind] : "?";
+    }
+}
+
 /* Keys of the simulator are text; others show only their length. */
 static void print_key(FILE *to, struct bytes key)
 {
@@ -140,7 +153,9 @@ static void print_batch(struct world *world, struct bytes body)
         }
         if (m.value.n > 0 || m.vflags != 0) {
             uint64_t head = 0;
-            memcpy(&head, m.value.at, m.value.n < 8 ? m.value.n : 8);
+            for (uint32_t i = 0; i < m.value.n && i < 8; i++) {
+                head |= (uint64_t)m.value.at[i] << 8 * i;
+            }
             fprintf(to, " value %" PRIu64 "/%" PRIu32 " vflags %x", head, m.value.n, m.vflags);
         }
     }

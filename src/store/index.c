@@ -224,8 +224,7 @@ _Atomic uint64_t *index_locate(struct bucket *first, struct bytes key, uint64_t 
     uint64_t tag = index_tag(hash);
     for (struct chain_at at = chain_start(first); at.bucket != NULL; chain_step(&at)) {
         uint64_t entry = own_entry(chain_entry(&at));
-        if ((entry & 0xffffu) == tag && entry >> ENTRY_TAG_BITS != 0 &&
-            object_has_key(entry_object(entry), key)) {
+        if ((entry & ENTRY_TAG_MASK) == tag && object_has_key(entry_object(entry), key)) {
             return chain_entry(&at);
         }
     }

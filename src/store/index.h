@@ -32,6 +32,7 @@ _Static_assert(sizeof(struct bucket) == 64, "one cache line");
 
 /* An entry: tag and address. */
 #define ENTRY_TAG_BITS 16u
+#define ENTRY_TAG_MASK (((uint64_t)1 << ENTRY_TAG_BITS) - 1u)
 
 /* Keys a bucket, on average, above which the index grows, in halves. More saves memory, and costs
  * reads a second cache line more often. */
@@ -63,9 +64,10 @@ struct index {
     _Atomic uint64_t overflow_n; /* in use; written under the lock, read by statistics */
 };
 
+/* Never 0, the tag of an empty entry. */
 static inline uint64_t index_tag(uint64_t hash)
 {
-    return hash >> (64u - ENTRY_TAG_BITS);
+    return hash >> (64u - ENTRY_TAG_BITS) | 1u;
 }
 
 static inline uint64_t entry_make(const struct object *o, uint64_t hash)
@@ -88,7 +90,8 @@ static inline uint64_t index_number(uint64_t hash, uint64_t n)
 {
     uint64_t mask = UINT64_MAX >> __builtin_clzll(n);
     uint64_t i = hash & mask;
-    return i < n ? i : i & (mask >> 1);
+    /* Drops the upper bit if i is not below n; a branch here could not be predicted. */
+    return i & ~((0u - (uint64_t)(i >= n)) & (mask ^ mask >> 1));
 }
 
 /* A bucket below the buckets_n that the caller loaded. */
@@ -120,10 +123,15 @@ static inline uint64_t bucket_entry(const struct bucket *b, uint32_t i)
     return atomic_load_explicit(&b->entry[i], memory_order_acquire);
 }
 
-/* The chain's next bucket, NULL at its end, or when the bucket is not in a chain any more. */
-static inline struct bucket *bucket_next(uint64_t head)
+/* The entries whose tag is tag, one bit each. All are compared without a branch: which of them it is
+ * cannot be predicted. */
+static inline uint32_t bucket_matches(const struct bucket *b, uint64_t tag)
 {
-    return head_next(head);
+    uint32_t matches = 0;
+    for (uint32_t i = 0; i < BUCKET_ENTRIES; i++) {
+        matches |= (uint32_t)((bucket_entry(b, i) & ENTRY_TAG_MASK) == tag) << i;
+    }
+    return matches;
 }
 
 /* The key's object, or NULL: a consistent "absent" (S4). Lock-free. The object stays good until the
@@ -138,13 +146,11 @@ static inline struct object *index_find(const struct index *index, struct bytes 
         uint64_t version = head & HEAD_VERSION_MASK;
         const struct bucket *b = first;
         for (;;) {
-            for (uint32_t i = 0; i < BUCKET_ENTRIES; i++) {
-                uint64_t entry = bucket_entry(b, i);
-                if ((entry & 0xffffu) == tag && entry >> ENTRY_TAG_BITS != 0) {
-                    struct object *o = entry_object(entry);
-                    if (object_has_key(o, key)) {
-                        return o;
-                    }
+            for (uint32_t m = bucket_matches(b, tag); m != 0; m &= m - 1u) {
+                /* Loaded again, and it may have changed: this load is the one that counts. */
+                struct object *o = entry_object(bucket_entry(b, (uint32_t)__builtin_ctz(m)));
+                if (o != NULL && object_has_key(o, key)) {
+                    return o;
                 }
             }
             b = head_next(head);

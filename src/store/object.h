@@ -103,55 +103,56 @@ enum object_answer {
 };
 
 /* One seqlock read. */
-static inline enum object_answer object_read(const struct object *o, void *buffer,
-                                             uint32_t capacity, struct store_value *value_out)
+static inline __attribute__((always_inline)) enum object_answer
+object_read(const struct object *o, void *buffer, uint32_t capacity, struct store_value *value_out)
 {
-    uint32_t key_bytes = object_key_bytes(o);
-    const _Atomic uint64_t *words = object_words(o, key_bytes);
-    uint64_t meta[2], ref[2];
-    uint64_t *copy = (uint64_t *)buffer;
-    uint32_t before, value_bytes, turns = 0;
-    bool fits;
+    const _Atomic uint64_t *words = object_words(o, object_key_bytes(o));
+    uint64_t meta[2], *copy = (uint64_t *)buffer;
+    struct bytes value;
+    enum object_answer answer;
+    uint32_t before, turns = 0;
     for (;;) {
         /* acquire: pairs with the release in object_write_end; all of that write is visible. */
         before = atomic_load_explicit(&o->version, memory_order_acquire);
-        if ((before & 1u) != 0) {
+        if (__builtin_expect((before & 1u) != 0, 0)) {
             if (before == OBJECT_DEAD) {
                 return OBJECT_RETIRED;
             }
             spin_wait(&turns);
             continue;
         }
-        /* acquire each: pairs with the releases of object_put; who sees a later write's word also
-         * sees that write's odd version below. */
-        value_bytes = atomic_load_explicit(&o->lengths, memory_order_acquire) >> OBJECT_KEY_BITS;
+        /* acquire, here and below: pairs with the releases of object_put; who sees a later write's
+         * word also sees that write's odd version. */
+        uint32_t value_bytes =
+            atomic_load_explicit(&o->lengths, memory_order_acquire) >> OBJECT_KEY_BITS;
         meta[0] = atomic_load_explicit(&o->ts, memory_order_acquire);
         meta[1] = atomic_load_explicit(&o->rest, memory_order_acquire);
-        fits = true;
-        if (value_bytes == OBJECT_BLOB) {
-            ref[0] = atomic_load_explicit(&words[0], memory_order_acquire);
-            ref[1] = atomic_load_explicit(&words[1], memory_order_acquire);
-        } else {
-            /* Whatever length is read, it is one this cell had or has: the words are in it. */
-            uint32_t n = (value_bytes + 7u) / 8u;
-            fits = n * 8u <= capacity;
-            for (uint32_t i = 0; fits && i < n; i++) {
+        answer = OBJECT_OK;
+        value = bytes_of(buffer, value_bytes);
+        uint32_t n = (value_bytes + 7u) / 8u;
+        if (__builtin_expect(n * 8u <= capacity && value_bytes != OBJECT_BLOB, 1)) {
+            /* Whatever length this is, the cell had or has it: the words are in it. */
+            for (uint32_t i = 0; i < n; i++) {
                 copy[i] = atomic_load_explicit(&words[i], memory_order_acquire);
             }
+        } else if (value_bytes == OBJECT_BLOB) {
+            uint64_t at = atomic_load_explicit(&words[0], memory_order_acquire);
+            uint64_t bytes = atomic_load_explicit(&words[1], memory_order_acquire);
+            value = bytes_of((const void *)(uintptr_t)at, (uint32_t)bytes);
+        } else {
+            value.at = NULL;
+            answer = OBJECT_TOOBIG;
         }
         /* relaxed: the acquires above keep it behind them. */
-        if (atomic_load_explicit(&o->version, memory_order_relaxed) == before) {
+        if (__builtin_expect(
+                atomic_load_explicit(&o->version, memory_order_relaxed) == before, 1)) {
             break;
         }
     }
     memcpy(&value_out->meta, meta, sizeof(meta));
+    value_out->value = value;
     value_out->found = true;
-    if (value_bytes == OBJECT_BLOB) {
-        value_out->value = bytes_of((const void *)(uintptr_t)ref[0], (uint32_t)ref[1]);
-        return OBJECT_OK;
-    }
-    value_out->value = bytes_of(fits ? buffer : NULL, value_bytes);
-    return fits ? OBJECT_OK : OBJECT_TOOBIG;
+    return answer;
 }
 
 /* ---- Under the bucket's lock ---- */

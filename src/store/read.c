@@ -7,21 +7,20 @@ void store_prefetch_bucket(const struct store *store, uint64_t hash)
     __builtin_prefetch(index_bucket(index, index_number(hash, index_buckets(index))));
 }
 
-/* The first object in the hash's bucket whose tag fits: mostly the key's, never followed further
- * than that. NULL when there is none. */
-static const struct object *read_candidate(const struct index *index, uint64_t hash)
+static const struct bucket *read_bucket(const struct index *index, uint64_t hash, uint64_t n)
 {
-    const struct bucket *b = index_bucket(index, index_number(hash, index_buckets(index)));
-    uint64_t tag = index_tag(hash);
-    for (uint32_t i = 0; i < BUCKET_ENTRIES; i++) {
-        uint64_t entry = bucket_entry(b, i);
-        if ((entry & 0xffffu) == tag) {
-            return entry_object(entry);
-        }
-    }
-    return NULL;
+    return index_bucket(index, index_number(hash, n));
 }
 
+/* The first object in the bucket whose tag fits: mostly the key's, never followed further than
+ * that. NULL when there is none. */
+static const struct object *read_candidate(const struct bucket *b, uint64_t hash)
+{
+    uint32_t matches = bucket_matches(b, index_tag(hash));
+    return matches == 0 ? NULL : entry_object(bucket_entry(b, (uint32_t)__builtin_ctz(matches)));
+}
+
+/* The line where the object starts, and the one where an object of some tens of bytes ends. */
 static void prefetch_candidate(const struct object *o)
 {
     __builtin_prefetch(o);
@@ -32,7 +31,8 @@ static void prefetch_candidate(const struct object *o)
 
 void store_prefetch_object(const struct store *store, uint64_t hash)
 {
-    const struct object *o = read_candidate(&store->index, hash);
+    const struct index *index = &store->index;
+    const struct object *o = read_candidate(read_bucket(index, hash, index_buckets(index)), hash);
     if (o != NULL) {
         prefetch_candidate(o);
     }
@@ -69,40 +69,95 @@ int store_read(const struct store *store, struct store_thread *thread, struct by
     }
 }
 
-#ifndef READ_AHEAD
-#define READ_AHEAD 16u
+/* Stages of a batch, on the lookups of one group each: while one group's objects are read, the next
+ * one's objects and the one after that's buckets are on their way. */
+#ifndef READ_GROUP
+#define READ_GROUP 16u
 #endif
+
+struct read_batch {
+    const struct store *store;
+    struct store_thread *thread;
+    const struct bytes *keys;
+    const uint64_t *hashes;
+    void *const *buffers;
+    uint32_t n;
+    uint32_t capacity;
+    struct store_value *values;
+    int *errs;
+    const struct bucket *buckets[STORE_BATCH_MAX];
+    const struct object *candidates[STORE_BATCH_MAX];
+};
+
+static inline uint32_t group_end(const struct read_batch *r, uint32_t first)
+{
+    return first + READ_GROUP < r->n ? first + READ_GROUP : r->n;
+}
+
+static inline void batch_buckets(struct read_batch *r, uint32_t first)
+{
+    const struct index *index = &r->store->index;
+    uint64_t n = index_buckets(index);
+    for (uint32_t i = first; i < group_end(r, first); i++) {
+        r->buckets[i] = read_bucket(index, r->hashes[i], n);
+        __builtin_prefetch(r->buckets[i]);
+    }
+}
+
+/* A bucket that was split meanwhile has no candidate or still the right one. */
+static inline void batch_candidates(struct read_batch *r, uint32_t first)
+{
+    for (uint32_t i = first; i < group_end(r, first); i++) {
+        const struct object *o = read_candidate(r->buckets[i], r->hashes[i]);
+        r->candidates[i] = o;
+        if (o != NULL) {
+            prefetch_candidate(o);
+        }
+    }
+}
+
+static inline void batch_objects(struct read_batch *r, uint32_t first)
+{
+    for (uint32_t i = first; i < group_end(r, first); i++) {
+        const struct object *o = r->candidates[i];
+        if (o != NULL && object_has_key(o, r->keys[i])) {
+            enum object_answer answer =
+                object_read(o, r->buffers[i], r->capacity, &r->values[i]);
+            r->errs[i] = read_answer(answer);
+            if (answer != OBJECT_RETIRED) {
+                continue;
+            }
+        }
+        r->errs[i] = store_read(r->store, r->thread, r->keys[i], r->hashes[i], r->buffers[i],
+                                r->capacity, &r->values[i]);
+    }
+}
+
 void store_read_batch(const struct store *store, struct store_thread *thread, uint32_t n,
                       const struct bytes *keys, const uint64_t *hashes, void *const *buffers,
                       uint32_t capacity, struct store_value *values_out, int *errs_out)
 {
-    const struct object *candidates[READ_AHEAD];
+    struct read_batch r;
     check_reader(store, thread);
-    for (uint32_t i = 0; i < n + 2 * READ_AHEAD; i++) {
+    HK_ASSERT(n <= STORE_BATCH_MAX);
+    r.store = store;
+    r.thread = thread;
+    r.keys = keys;
+    r.hashes = hashes;
+    r.buffers = buffers;
+    r.n = n;
+    r.capacity = capacity;
+    r.values = values_out;
+    r.errs = errs_out;
+    for (uint32_t i = 0; i < n + 2 * READ_GROUP; i += READ_GROUP) {
         if (i < n) {
-            store_prefetch_bucket(store, hashes[i]);
+            batch_buckets(&r, i);
         }
-        if (i >= 2 * READ_AHEAD && i < n + 2 * READ_AHEAD) {
-            uint32_t j = i - 2 * READ_AHEAD;
-            const struct object *o = candidates[j % READ_AHEAD];
-            if (o != NULL && object_has_key(o, keys[j])) {
-                enum object_answer answer = object_read(o, buffers[j], capacity, &values_out[j]);
-                if (answer != OBJECT_RETIRED) {
-                    errs_out[j] = read_answer(answer);
-                    goto next;
-                }
-            }
-            errs_out[j] = store_read(store, thread, keys[j], hashes[j], buffers[j], capacity,
-                                     &values_out[j]);
+        if (i >= READ_GROUP && i < n + READ_GROUP) {
+            batch_candidates(&r, i - READ_GROUP);
         }
-        next:
-        if (i >= READ_AHEAD && i < n + READ_AHEAD) {
-            uint32_t j = i - READ_AHEAD;
-            const struct object *o = read_candidate(&store->index, hashes[j]);
-            if (o != NULL) {
-                prefetch_candidate(o);
-            }
-            candidates[j % READ_AHEAD] = o;
+        if (i >= 2 * READ_GROUP) {
+            batch_objects(&r, i - 2 * READ_GROUP);
         }
     }
 }

@@ -310,9 +310,8 @@ static void adopt(struct view_machine *m, const struct view *view, struct view_e
     if (m->wanted == view->configured || view->generation != m->view.generation) {
         m->wanted = 0;
     }
-    if (view->generation != m->view.generation) {
-        m->survivors = 0;
-    }
+    /* The operator spoke about the view that is over now: another recover needs another word. */
+    m->survivors = 0;
     m->view = *view;
     view_acceptor_reset(m);
     view_proposer_reset(m);

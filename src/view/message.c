@@ -45,9 +45,12 @@ const char *view_msg_name(uint8_t kind)
     return kind < KINDS && kinds[kind].name != NULL ? kinds[kind].name : "?";
 }
 
+/* Rounds rise by one a ballot: a huge one is a fault, and the next would overflow. */
+#define ROUND_MAX (UINT64_MAX / 2)
+
 static bool ballot_bad(const struct view_ballot *b)
 {
-    return b->round == 0 || b->nonce == 0 || b->node >= NODES_MAX;
+    return b->round == 0 || b->round > ROUND_MAX || b->nonce == 0 || b->node >= NODES_MAX;
 }
 
 static const char *heartbeat_invalid(const struct view_msg *msg)

@@ -74,9 +74,9 @@ static void act_update(struct rig *r, const struct profile *p)
     }
     bool nil = n->value == 0 || r->updates[n->value].kind == RIG_DELETE;
     uint64_t which = random_below(&r->random, 8);
-    enum rig_kind kind = which < 4 ? RIG_WRITE : which < 6 ? RIG_RMW : RIG_DELETE;
-    if (kind == RIG_DELETE && (nil || !p->tombstones)) {
-        kind = RIG_WRITE;
+    enum rig_kind kind = which < 4 ? RIG_WRITE : RIG_RMW;
+    if (p->tombstones && !nil && which < 6) {
+        kind = RIG_DELETE;
     }
     (void)rig_update(r, node, kind);
 }
@@ -98,8 +98,18 @@ static void act_timer(struct rig *r)
     }
 }
 
-static void act_time(struct rig *r)
+static void act_time(struct rig *r, const struct profile *p)
 {
+    if (p->tombstones) {
+        /* Enough for a grace, but not always; and not everybody sweeps. */
+        rig_advance(r, random_between(&r->random, RIG_GRACE_US / 2, 2 * RIG_GRACE_US));
+        for (uint8_t i = 0; i < r->n; i++) {
+            if (random_chance(&r->random, 700000)) {
+                rig_sweep(r, i);
+            }
+        }
+        return;
+    }
     uint64_t us = random_chance(&r->random, 100000)
                       ? random_between(&r->random, RIG_GRACE_US / 2, 2 * RIG_GRACE_US)
                       : random_below(&r->random, RIG_MLT_US);
@@ -170,15 +180,17 @@ static void act_view(struct rig *r)
 
 static void act(struct rig *r, const struct profile *p)
 {
-    uint64_t which = random_below(&r->random, 100);
-    if (which < 58) {
+    uint64_t which = random_below(&r->random, p->tombstones ? 115 : 100);
+    if (which >= 100) {
+        act_time(r, p);
+    } else if (which < 58) {
         act_deliver(r, p);
     } else if (which < 72) {
         act_update(r, p);
     } else if (which < 80) {
         act_timer(r);
     } else if (which < 84) {
-        act_time(r);
+        act_time(r, p);
     } else if (which < 92) {
         if (p->views) {
             act_view(r);
@@ -190,13 +202,15 @@ static void act(struct rig *r, const struct profile *p)
     }
 }
 
-/* Faults end: crashed nodes are dropped, shadows copy and are promoted or, if nobody can donate in
+/* Faults end: crashed nodes are dropped and dropped nodes are gone, shadows copy and are promoted or, if nobody can donate in
  * time, dropped too. */
 static void heal(struct rig *r)
 {
     for (uint8_t i = 0; i < r->n; i++) {
         if (r->nodes[i].crashed && nodeset_has(rig_newest(r)->live, i)) {
             rig_drop(r, i);
+        } else if (!nodeset_has(rig_newest(r)->live, i)) {
+            rig_crash(r, i);
         }
     }
     for (uint8_t i = 0; i < r->n; i++) {

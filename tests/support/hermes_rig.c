@@ -672,13 +672,20 @@ void rig_init(struct rig *r, uint8_t n, enum rig_start start, uint64_t rules_off
     r->nhist = 1;
 }
 
+static bool nil(const struct rig *r, uint32_t update)
+{
+    return update == 0 || r->updates[update].kind == RIG_DELETE;
+}
+
 static bool settled(const struct rig *r)
 {
     const struct view *view = rig_newest(r);
     uint8_t one = nodeset_first(view->operational);
     for (nodeset rest = view->live; rest != 0; rest &= rest - 1) {
         const struct rig_node *n = &r->nodes[nodeset_first(rest)];
-        if (n->meta.state != HERMES_VALID || n->value != r->nodes[one].value || n->parked != 0) {
+        uint32_t value = r->nodes[one].value;
+        bool same = n->value == value || (nil(r, n->value) && nil(r, value));
+        if (n->meta.state != HERMES_VALID || !same || n->parked != 0) {
             return false;
         }
         for (uint32_t i = 1; i < RIG_SLOTS; i++) {

@@ -407,6 +407,14 @@ static uint32_t message_find(const struct view_cluster *c, uint32_t from, uint32
     return found;
 }
 
+void view_cluster_by_hand(struct view_cluster *c)
+{
+    c->manual = true;
+    while (c->heap_n > 0) {
+        message_free(c, c->heap[--c->heap_n]);
+    }
+}
+
 uint32_t view_cluster_deliver(struct view_cluster *c, uint32_t from, uint32_t to, uint32_t kinds)
 {
     uint64_t before = c->sequence;

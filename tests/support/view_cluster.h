@@ -105,12 +105,13 @@ void view_cluster_run(struct view_cluster *c, uint64_t until);
 void view_cluster_cut(struct view_cluster *c, uint8_t a, uint8_t b, bool cut);
 void view_cluster_mend(struct view_cluster *c);
 
-/* By hand. */
+/* By hand: from now on what is sent waits to be delivered or lost, and nothing happens by itself;
+ * what was on its way is lost. Time is moved by adding to `now`. */
+void view_cluster_by_hand(struct view_cluster *c);
 void view_cluster_event(struct view_cluster *c, uint32_t process, struct view_event event);
 void view_cluster_tick(struct view_cluster *c, uint32_t process);
 /* Delivers what process `from` sent to `to`'s node and is of one of the kinds (a set of bits
- * 1 << kind), in the order of sending, answers included only if `to` gives them before this
- * call. Gives how many. A process of another node may be the target as long as its node matches. */
+ * 1 << kind), in the order of sending; answers to these wait in turn. Gives how many. */
 uint32_t view_cluster_deliver(struct view_cluster *c, uint32_t from, uint32_t to, uint32_t kinds);
 /* Loses them instead; ALL for any process. */
 #define CLUSTER_ALL UINT32_MAX

@@ -19,7 +19,8 @@ enum {
     AT_KIND = 14,
     AT_SOURCE = 15,
     AT_TARGET = 16,
-    AT_RESERVED = 19,
+    AT_FLAGS = 19,
+    AT_RESERVED = 20,
     AT_BODY_BYTES = 24,
     AT_CLUSTER = 32,
     AT_NONCE = 48,
@@ -78,6 +79,28 @@ static enum frame_drop open_at_receiver(const uint8_t *frame, uint32_t n)
     return drop;
 }
 
+/* An intact frame that says something else is dropped for what it says. */
+static enum frame_drop open_with_byte(uint32_t at, uint8_t byte)
+{
+    uint8_t frame[FRAME_BYTES];
+
+    seal_sample(frame);
+    frame[at] = byte;
+    sum(frame, FRAME_BYTES);
+    return open_at_receiver(frame, FRAME_BYTES);
+}
+
+static enum frame_drop open_with_u64(uint32_t at, uint64_t value, uint8_t kind)
+{
+    uint8_t frame[FRAME_BYTES];
+
+    seal_sample(frame);
+    frame[AT_KIND] = kind;
+    put_u64(frame + at, value);
+    sum(frame, FRAME_BYTES);
+    return open_at_receiver(frame, FRAME_BYTES);
+}
+
 static void layout_is_documented(void **state)
 {
     static const uint8_t expected[] = "HKOS"
@@ -117,6 +140,7 @@ static void round_trip(void **state)
     assert_int_equal(f.target, want.target);
     assert_int_equal(f.source_worker, want.source_worker);
     assert_int_equal(f.target_worker, want.target_worker);
+    assert_false(f.full);
     assert_int_equal(f.epoch, want.epoch);
     assert_true(f.cluster == want.cluster);
     assert_true(f.generation == want.generation);
@@ -124,6 +148,24 @@ static void round_trip(void **state)
     assert_true(f.target_nonce == want.target_nonce);
     assert_int_equal(f.body.n, BODY_BYTES);
     assert_ptr_equal(f.body.at, frame + FRAME_HEADER);
+}
+
+static void a_full_member_says_so(void **state)
+{
+    uint8_t frame[FRAME_BYTES];
+    struct frame sent = sample();
+    struct frame f = {0};
+    (void)state;
+
+    seal_sample(frame);
+    sent.full = true;
+    frame_seal(&sent, frame);
+    assert_int_equal(frame[AT_FLAGS], 1);
+    assert_int_equal(frame_open(bytes_of(frame, FRAME_BYTES), CLUSTER, SELF, NONCE, &f),
+                     FRAME_DROP_NONE);
+    assert_true(f.full);
+    for (unsigned bit = 2; bit < 256; bit <<= 1)
+        assert_int_equal(open_with_byte(AT_FLAGS, (uint8_t)(bit | 1)), FRAME_DROP_RESERVED);
 }
 
 static void every_length_of_a_small_body(void **state)
@@ -216,28 +258,6 @@ static void trailing_bytes_are_refused(void **state)
     assert_int_equal(open_at_receiver(frame, FRAME_BYTES + 1), FRAME_DROP_LENGTH);
 }
 
-/* An intact frame that says something else is dropped for what it says. */
-static enum frame_drop open_with_byte(uint32_t at, uint8_t byte)
-{
-    uint8_t frame[FRAME_BYTES];
-
-    seal_sample(frame);
-    frame[at] = byte;
-    sum(frame, FRAME_BYTES);
-    return open_at_receiver(frame, FRAME_BYTES);
-}
-
-static enum frame_drop open_with_u64(uint32_t at, uint64_t value, uint8_t kind)
-{
-    uint8_t frame[FRAME_BYTES];
-
-    seal_sample(frame);
-    frame[AT_KIND] = kind;
-    put_u64(frame + at, value);
-    sum(frame, FRAME_BYTES);
-    return open_at_receiver(frame, FRAME_BYTES);
-}
-
 static void strangers_are_told_apart(void **state)
 {
     (void)state;
@@ -249,7 +269,7 @@ static void strangers_are_told_apart(void **state)
     assert_int_equal(open_with_byte(AT_KIND, FRAME_VIEW), FRAME_DROP_NONE);
     assert_int_equal(open_with_byte(AT_KIND, 3), FRAME_DROP_KIND);
     assert_int_equal(open_with_byte(AT_CLUSTER, 0), FRAME_DROP_CLUSTER);
-    for (uint32_t at = AT_RESERVED; at < AT_BODY_BYTES; at++)
+    for (uint32_t at = AT_FLAGS; at < AT_BODY_BYTES; at++)
         assert_int_equal(open_with_byte(at, 0x80), FRAME_DROP_RESERVED);
 }
 
@@ -364,19 +384,13 @@ static void every_drop_has_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layout_is_documented),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(every_length_of_a_small_body),
-        cmocka_unit_test(the_largest_body),
-        cmocka_unit_test(every_flipped_bit_is_refused),
-        cmocka_unit_test(every_truncation_is_short),
-        cmocka_unit_test(trailing_bytes_are_refused),
-        cmocka_unit_test(strangers_are_told_apart),
-        cmocka_unit_test(nodes_are_checked),
-        cmocka_unit_test(incarnations_are_checked),
-        cmocka_unit_test(checks_have_an_order),
-        cmocka_unit_test(a_stream_finds_its_frames),
-        cmocka_unit_test(every_drop_has_a_name),
+        cmocka_unit_test(layout_is_documented),      cmocka_unit_test(round_trip),
+        cmocka_unit_test(a_full_member_says_so),     cmocka_unit_test(every_length_of_a_small_body),
+        cmocka_unit_test(the_largest_body),          cmocka_unit_test(every_flipped_bit_is_refused),
+        cmocka_unit_test(every_truncation_is_short), cmocka_unit_test(trailing_bytes_are_refused),
+        cmocka_unit_test(strangers_are_told_apart),  cmocka_unit_test(nodes_are_checked),
+        cmocka_unit_test(incarnations_are_checked),  cmocka_unit_test(checks_have_an_order),
+        cmocka_unit_test(a_stream_finds_its_frames), cmocka_unit_test(every_drop_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,86 @@
+#include "sim/mutants.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "engine/hermes/hermes.h"
+#include "node/node.h"
+#include "view/machine.h"
+
+struct family {
+    const char *name;
+    const char *const *rules;
+    uint32_t n;
+};
+
+static const struct family families[] = {
+    {"view", view_rule_names, VIEW_RULES},
+    {"hermes", hermes_rule_names, HERMES_RULES},
+    {"node", node_rule_names, NODE_RULES},
+};
+#define FAMILIES (sizeof families / sizeof families[0])
+
+/* Rules whose absence this simulator cannot show, and why. */
+static const struct {
+    const char *name;
+    const char *why;
+} survivors[] = {
+    {"view:joint-majority", "the configured set does not change in these runs"},
+};
+
+uint32_t mutants_count(void)
+{
+    return VIEW_RULES + HERMES_RULES + NODE_RULES;
+}
+
+static const struct family *family_of(uint32_t *i)
+{
+    for (size_t f = 0; f < FAMILIES; f++) {
+        if (*i < families[f].n) {
+            return &families[f];
+        }
+        *i -= families[f].n;
+    }
+    HK_ASSERT(false);
+    return NULL;
+}
+
+void mutant_name(uint32_t i, char name_out[MUTANT_NAME_BYTES])
+{
+    const struct family *family = family_of(&i);
+    snprintf(name_out, MUTANT_NAME_BYTES, "%s:%s", family->name, family->rules[i]);
+}
+
+void mutant_switch_off(uint32_t i, struct sim_config *config)
+{
+    const struct family *family = family_of(&i);
+    uint64_t *rules[] = {&config->view_rules_off, &config->hermes_rules_off,
+                         &config->node_rules_off};
+    *rules[family - families] |= UINT64_C(1) << i;
+}
+
+uint32_t mutant_find(const char *name)
+{
+    uint32_t i = 0;
+    char other[MUTANT_NAME_BYTES];
+    for (; i < mutants_count(); i++) {
+        mutant_name(i, other);
+        if (strcmp(name, other) == 0) {
+            break;
+        }
+    }
+    return i;
+}
+
+const char *mutant_survives(uint32_t i)
+{
+    char name[MUTANT_NAME_BYTES];
+    mutant_name(i, name);
+    for (size_t s = 0; s < sizeof survivors / sizeof survivors[0]; s++) {
+        if (strcmp(name, survivors[s].name) == 0) {
+            return survivors[s].why;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,23 @@
+/* The rules that a HK_MUTANTS build can switch off, by name: "view:wipe", "hermes:epoch",
+ * "node:lease". A simulator that does not notice proves nothing. */
+#ifndef HORKOS_SIM_MUTANTS_H
+#define HORKOS_SIM_MUTANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/sim.h"
+
+#define MUTANT_NAME_BYTES 64u
+
+uint32_t mutants_count(void);
+/* The name of rule i, 0 <= i < mutants_count(). */
+void mutant_name(uint32_t i, char name_out[MUTANT_NAME_BYTES]);
+/* Switches rule i off in runs of this configuration. */
+void mutant_switch_off(uint32_t i, struct sim_config *config);
+/* mutants_count() if there is no such rule. */
+uint32_t mutant_find(const char *name);
+/* Why this simulator is not expected to notice that rule i is off; NULL if it must. */
+const char *mutant_survives(uint32_t i);
+
+#endif

@@ -1,0 +1,43 @@
+/* What many runs amount to, as text and as JSON. */
+#ifndef HORKOS_SIM_REPORT_H
+#define HORKOS_SIM_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/sim.h"
+
+#define REPORT_FINDINGS_MAX 16u
+
+struct sim_finding {
+    uint64_t seed;
+    enum sim_verdict verdict;
+    struct text text;
+};
+
+struct sim_report {
+    struct sim_config config;
+    uint64_t from;
+    uint64_t seeds; /* that were run */
+    uint64_t verdicts[SIM_VERDICTS];
+    struct sim_stats sum;
+    uint64_t least_ops_ok;      /* of one run */
+    uint64_t least_fault_kinds; /* of one run */
+    uint64_t hash;              /* of all runs in their order */
+    struct sim_finding findings[REPORT_FINDINGS_MAX]; /* runs that were not sound, the first ones */
+    uint32_t findings_n;
+};
+
+void sim_report_init(struct sim_report *report, const struct sim_config *config, uint64_t from);
+void sim_report_deinit(struct sim_report *report);
+void sim_report_add(struct sim_report *report, uint64_t seed, const struct sim_result *result);
+/* The process that ran the seed died: a failed assertion, say. */
+void sim_report_add_death(struct sim_report *report, uint64_t seed, const char *how);
+void sim_report_text(const struct sim_report *report, double wall_seconds, FILE *to);
+void sim_report_json(const struct sim_report *report, double wall_seconds, FILE *to);
+/* Whether nothing was violated. */
+bool sim_report_sound(const struct sim_report *report);
+
+#endif

@@ -1,0 +1,45 @@
+#include "tools/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifndef HORKOS_VERSION
+#define HORKOS_VERSION "0.1.0"
+#endif
+
+const struct command commands[] = {
+    {"sim", "the deterministic simulator: seeds, faults, checkers", sim_command},
+    {NULL, NULL, NULL},
+};
+
+static void print_help(FILE *to)
+{
+    fprintf(to, "usage: horkos COMMAND [OPTION...]\n\ncommands:\n");
+    for (const struct command *c = commands; c->name != NULL; c++) {
+        fprintf(to, "  %-10s %s\n", c->name, c->summary);
+    }
+    fprintf(to, "\n`horkos COMMAND --help` tells more. `horkos --version` prints the version.\n");
+}
+
+int commands_main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return STATUS_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help(stdout);
+        return STATUS_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("horkos %s\n", HORKOS_VERSION);
+        return STATUS_OK;
+    }
+    for (const struct command *c = commands; c->name != NULL; c++) {
+        if (strcmp(argv[1], c->name) == 0) {
+            return c->run(argc - 1, argv + 1);
+        }
+    }
+    fprintf(stderr, "horkos: there is no command \"%s\"; see horkos --help\n", argv[1]);
+    return STATUS_USAGE;
+}

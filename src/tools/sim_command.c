@@ -1,0 +1,155 @@
+/* `horkos sim`: see sim_options.c for its command line. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sim/report.h"
+#include "tools/commands.h"
+#include "tools/sim_runs.h"
+
+struct sim_watch *sim_watch_create(uint32_t n)
+{
+    void *at = mmap(NULL, n * sizeof(struct sim_watch), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void sim_watch_destroy(struct sim_watch *watch, uint32_t n)
+{
+    munmap(watch, n * sizeof *watch);
+}
+
+void sim_describe_end(int wait_status, char *to, size_t size)
+{
+    if (WIFSIGNALED(wait_status)) {
+        snprintf(to, size, "%s", strsignal(WTERMSIG(wait_status)));
+    } else {
+        snprintf(to, size, "exit status %d", WEXITSTATUS(wait_status));
+    }
+}
+
+static void show_progress(const struct sim_report *report, const struct sim_options *options,
+                          uint64_t *shown_us)
+{
+    uint64_t now_us = clock_boot_us();
+    if (!options->progress || now_us - *shown_us < 200000) {
+        return;
+    }
+    *shown_us = now_us;
+    fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " seeds, %" PRIu64 " violations ", report->seeds,
+            options->seeds, report->verdicts[SIM_VIOLATION]);
+}
+
+static void print_report(const struct sim_report *report, const struct sim_options *options,
+                         uint64_t started_us)
+{
+    double seconds = (double)(clock_boot_us() - started_us) / 1e6;
+    if (options->progress) {
+        fprintf(stderr, "\r%60s\r", "");
+    }
+    if (options->json) {
+        sim_report_json(report, seconds, stdout);
+    } else {
+        sim_report_text(report, seconds, stdout);
+    }
+    fflush(stdout);
+}
+
+static int run_seeds(const struct sim_options *options, struct sim_watch *watch,
+                     uint64_t started_us)
+{
+    struct sim_report report;
+    uint64_t shown_us = started_us;
+    sim_report_init(&report, &options->config, options->from);
+    for (uint64_t seed = options->from; seed < options->from + options->seeds; seed++) {
+        struct sim_result result;
+        watch->seed = seed;
+        sim_run(&options->config, seed, &result);
+        sim_report_add(&report, seed, &result);
+        sim_result_deinit(&result);
+        show_progress(&report, options, &shown_us);
+    }
+    print_report(&report, options, started_us);
+    int status = sim_report_sound(&report) ? STATUS_OK : STATUS_FAILED;
+    sim_report_deinit(&report);
+    watch->done = true;
+    return status;
+}
+
+/* The runs happen in a child; if it dies, its parent still knows the seed. */
+static int run_watched(const struct sim_options *options)
+{
+    uint64_t started_us = clock_boot_us();
+    struct sim_watch *watch = sim_watch_create(1);
+    pid_t child = watch == NULL ? -1 : fork();
+    if (child == 0) {
+        _exit(run_seeds(options, watch, started_us));
+    }
+    int end = 0;
+    if (child < 0 || waitpid(child, &end, 0) != child) {
+        perror("horkos sim");
+        return STATUS_FAILED;
+    }
+    int status = WIFEXITED(end) ? WEXITSTATUS(end) : STATUS_FAILED;
+    if (!watch->done) {
+        char how[80];
+        struct sim_report report;
+        sim_describe_end(end, how, sizeof how);
+        sim_report_init(&report, &options->config, options->from);
+        report.seeds = watch->seed - options->from;
+        sim_report_add_death(&report, watch->seed, how);
+        print_report(&report, options, started_us);
+        sim_report_deinit(&report);
+        status = STATUS_FAILED;
+    }
+    sim_watch_destroy(watch, 1);
+    return status;
+}
+
+/* In this very process, so that a debugger finds everything where it expects it. */
+static int replay(const struct sim_options *options)
+{
+    struct sim_result result;
+    if (options->config.trace != NULL) {
+        /* What was traced before an assertion fails must not be lost. */
+        setvbuf(stdout, NULL, _IOLBF, 1 << 16);
+    }
+    uint64_t started_us = clock_boot_us();
+    sim_run(&options->config, options->from, &result);
+    if (options->config.trace == NULL && !options->json) {
+        fputs(text_string(&result.plan), stdout);
+    }
+    struct sim_report report;
+    sim_report_init(&report, &options->config, options->from);
+    sim_report_add(&report, options->from, &result);
+    if (options->config.trace != NULL) {
+        /* The same bytes each time: nothing of the real clock. */
+        printf("%s, hash %016" PRIx64 "\n%s", sim_verdict_names[result.verdict], result.hash,
+               text_string(&result.report));
+    } else {
+        print_report(&report, options, started_us);
+    }
+    int status = sim_report_sound(&report) ? STATUS_OK : STATUS_FAILED;
+    sim_report_deinit(&report);
+    sim_result_deinit(&result);
+    return status;
+}
+
+int sim_command(int argc, char **argv)
+{
+    struct sim_options options;
+    bool help = false;
+    int status = sim_options_parse(argc, argv, &options, &help);
+    if (status != STATUS_OK || help) {
+        return status;
+    }
+    if (options.all_mutants) {
+        return sim_mutants_command(&options);
+    }
+    return options.replay ? replay(&options) : run_watched(&options);
+}

@@ -1,0 +1,30 @@
+/* Runs of seeds in a process of their own, so that a failed assertion of the code under test ends
+ * neither the report nor the search for mutants. */
+#ifndef HORKOS_TOOLS_SIM_RUNS_H
+#define HORKOS_TOOLS_SIM_RUNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/sim_options.h"
+
+/* Shared by the process that watches and the one that runs. */
+struct sim_watch {
+    uint64_t seed;   /* that runs, or ran last */
+    uint64_t caught; /* mutants: the first seed that shows the rule, if done */
+    uint64_t ran;    /* seeds that came to an end */
+    bool done;       /* it came to an end */
+    bool found;      /* ... with a violation */
+};
+
+/* Memory that a child shares; NULL if there is none. */
+struct sim_watch *sim_watch_create(uint32_t n);
+void sim_watch_destroy(struct sim_watch *watch, uint32_t n);
+
+/* Says in words how a child ended, given its status from waitpid. */
+void sim_describe_end(int wait_status, char *to, size_t size);
+
+/* Each rule in turn. Returns the program's exit status. */
+int sim_mutants_command(const struct sim_options *options);
+
+#endif
