@@ -268,6 +268,9 @@ void control_adopt(struct worker *w)
         sweep_restart(w);
     }
     step_flows(w);
+    if (w->early_bytes > 0) {
+        input_early(w);
+    }
     /* release: pairs with the acquire in tell_adopted. */
     atomic_store_explicit(&w->adopted, w->view.epoch, memory_order_release);
     if (w->index != 0) {

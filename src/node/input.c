@@ -139,8 +139,27 @@ void input_note_full(struct worker *w, const struct frame *f)
     }
 }
 
-static void batch_frame(struct worker *w, const struct frame *f)
+/* A peer has adopted a view that this worker has not: its messages wait here, so that they need not
+ * be sent again a time-out later. Past the bound they are lost, as a network may lose them. */
+static bool keep_early(struct worker *w, struct bytes frame)
 {
+    uint32_t need = 8 + ((frame.n + 7u) & ~7u);
+    if (frame.n > EARLY_BYTES || need > EARLY_BYTES - w->early_bytes) {
+        w->stats.node_drops[NODE_DROP_EARLY]++;
+        return false;
+    }
+    put_u32(w->early + w->early_bytes, frame.n);
+    memcpy(w->early + w->early_bytes + 8, frame.at, frame.n);
+    w->early_bytes += need;
+    return true;
+}
+
+static void batch_frame(struct worker *w, const struct frame *f, struct bytes in)
+{
+    if (w->view.epoch != 0 && f->generation == w->view.generation && f->epoch > w->view.epoch &&
+        keep_early(w, in)) {
+        return;
+    }
     if (w->view.epoch == 0 || f->generation != w->view.generation) {
         w->stats.node_drops[NODE_DROP_GENERATION]++;
         return;
@@ -160,27 +179,46 @@ static void batch_frame(struct worker *w, const struct frame *f)
     input_batch(w, f->body, f->source);
 }
 
-uint32_t input_frames(struct worker *w, uint32_t max)
+static void take_frame(struct worker *w, struct bytes in)
 {
     struct node *n = w->node;
+    struct frame f;
+    enum frame_drop drop =
+        frame_open(in, n->config.cluster, n->config.self, n->config.view.nonce, &f);
+    if (drop != FRAME_DROP_NONE) {
+        w->stats.frame_drops[drop]++;
+    } else if (f.kind == FRAME_VIEW) {
+        control_frame(w, &f);
+        control_adopt(w);
+    } else {
+        batch_frame(w, &f, in);
+    }
+}
+
+uint32_t input_frames(struct worker *w, uint32_t max)
+{
     uint32_t count = 0;
     struct bytes in;
-    while (count < max && n->env.receive(n->env.context, w->index, &in)) {
-        struct frame f;
+    while (count < max && w->node->env.receive(w->node->env.context, w->index, &in)) {
         count++;
         w->stats.frames_in++;
-        enum frame_drop drop =
-            frame_open(in, n->config.cluster, n->config.self, n->config.view.nonce, &f);
-        if (drop != FRAME_DROP_NONE) {
-            w->stats.frame_drops[drop]++;
-        } else if (f.kind == FRAME_VIEW) {
-            control_frame(w, &f);
-            control_adopt(w);
-        } else {
-            batch_frame(w, &f);
-        }
+        take_frame(w, in);
     }
     return count;
+}
+
+void input_early(struct worker *w)
+{
+    uint8_t *bytes = w->early;
+    uint32_t end = w->early_bytes;
+    w->early = w->early_spare;
+    w->early_spare = bytes;
+    w->early_bytes = 0;
+    for (uint32_t at = 0; at < end;) {
+        uint32_t n = get_u32(bytes + at);
+        take_frame(w, bytes_of(bytes + at + 8, n));
+        at += 8 + ((n + 7u) & ~7u);
+    }
 }
 
 void input_self(struct worker *w)

@@ -15,6 +15,7 @@
 #define PARKED_LISTS 1024u  /* lists of parked calls, by hash */
 #define WAKE_RING 1024u     /* wake-ups in flight to a worker; past it: wake everything */
 #define BURST_MAX 16u       /* messages whose cache misses overlap */
+#define EARLY_BYTES (128u * 1024u) /* frames of a newer epoch that wait for its adoption */
 #define FRAME_FULL (60u * 1024u) /* a frame that has grown to this is sent at once */
 
 /* ---- Operations of clients ---- */
@@ -195,6 +196,9 @@ struct worker {
     nodeset out_pending; /* peers whose outbox is not empty */
     struct outbox self;  /* messages to this worker itself */
 
+    uint8_t *early;       /* whole frames of newer epochs, each behind its length */
+    uint8_t *early_spare; /* the other buffer, while the first is emptied */
+    uint32_t early_bytes;
     struct sweep sweep;
     uint8_t *chunk; /* of a join, being packed */
     uint32_t chunk_bytes;
@@ -342,6 +346,8 @@ void output_deinit(struct worker *w);
 /* ---- input.c ---- */
 uint32_t input_frames(struct worker *w, uint32_t max);
 void input_self(struct worker *w);
+/* After a view was adopted: frames that came too early. */
+void input_early(struct worker *w);
 void input_note_full(struct worker *w, const struct frame *f);
 void input_batch(struct worker *w, struct bytes body, uint8_t from);
 

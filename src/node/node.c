@@ -10,6 +10,7 @@ const char *const node_drop_names[NODE_DROPS] = {
     [NODE_DROP_GENERATION] = "generation", [NODE_DROP_SENDER] = "sender",
     [NODE_DROP_MESSAGE] = "message",       [NODE_DROP_SPACE] = "space",
     [NODE_DROP_MEMORY] = "memory",         [NODE_DROP_CHUNK] = "chunk",
+    [NODE_DROP_EARLY] = "early",
 };
 
 const char *const node_rule_names[NODE_RULES] = {
@@ -121,10 +122,12 @@ static int make_tables(struct worker *w)
     w->sessions = calloc(c->sessions_max, sizeof *w->sessions);
     w->scratch = aligned_alloc(64, STORE_INLINE_MAX);
     w->evaluated = malloc(w->node->evaluated_bytes);
+    w->early = malloc(EARLY_BYTES);
+    w->early_spare = malloc(EARLY_BYTES);
     w->sweep.bytes = w->index == 0 ? malloc(SWEEP_BYTES) : NULL;
     if (w->flows_memory == NULL || w->adopt == NULL || w->nudge == NULL ||
         w->calls_memory == NULL || w->sessions == NULL || w->scratch == NULL ||
-        w->evaluated == NULL || (w->index == 0 && w->sweep.bytes == NULL)) {
+        w->evaluated == NULL || w->early == NULL || w->early_spare == NULL || (w->index == 0 && w->sweep.bytes == NULL)) {
         return HK_ERR_NOMEM;
     }
     for (uint32_t i = 1; i <= c->flows_max; i++) {
@@ -263,6 +266,8 @@ static void free_worker(struct worker *w)
     }
     output_deinit(w);
     free(w->chunk);
+    free(w->early);
+    free(w->early_spare);
     free(w->sweep.bytes);
     free(w->flows_memory);
     free(w->adopt);

@@ -141,6 +141,7 @@ enum node_drop {
     NODE_DROP_SPACE,      /* a space that is not configured here */
     NODE_DROP_MEMORY,     /* no memory for a follower's value, even with headroom */
     NODE_DROP_CHUNK,      /* a chunk that nobody waits for, or a request for one in a wrong epoch */
+    NODE_DROP_EARLY,      /* of a newer epoch, and no room to keep it until that is adopted */
     NODE_DROPS
 };
 extern const char *const node_drop_names[NODE_DROPS];

@@ -384,6 +384,7 @@ bool clients_request(struct machine *m, uint32_t worker, struct request *request
         a->given_op = i;
         op->state = SIM_OP_TAKEN;
         op->h.begin_us = 2 * m->poll_step;
+        op->epoch = world->ghost.adopted_epoch[m->id];
         *request_out = (struct request){.session = c->session, .tag = i, .op = op->op};
         trace_note(&world->trace, i);
         trace_op(world, op, "takes");

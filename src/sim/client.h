@@ -43,6 +43,7 @@ struct sim_op {
     uint32_t connection; /* of the client */
     uint32_t key;        /* index of a sim_key */
     uint32_t next;
+    uint32_t epoch;      /* that its node was in when it took the operation */
     uint64_t begin_us;   /* virtual */
     uint64_t arrived_step;
     enum sim_op_state state;

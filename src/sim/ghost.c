@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "sim/world.h"
+#include "view/message.h"
 
 void ghost_deinit(struct ghost *ghost)
 {
@@ -88,6 +89,9 @@ static void add_view(struct world *world, const struct view *view)
         ghost->views[at] = ghost->views[at - 1];
     }
     ghost->views[at] = *view;
+    if (at + 1 == ghost->n) {
+        ghost->prepared_drops = ghost->accepted_drops = 0;
+    }
     stats->views++;
     stats->view_changes = stats->views - 1;
     if (view->generation != ghost->views[0].generation ||
@@ -184,17 +188,17 @@ static bool sets_value(const struct sim_op *op)
     return false;
 }
 
-/* An update that is answered is on every member of the view that it was made in. */
+/* An update that is answered is on every member that was one when it was taken and still is: it
+ * was committed between the two, but nobody knows in which of the views. */
 static void check_acknowledged(struct machine *m, const struct sim_op *op,
                                const struct node_status *status)
 {
     struct world *world = m->world;
-    const struct view *adopted =
-        find_view(&world->ghost, status->view.generation, status->epoch_adopted);
-    uint64_t ts = adopted == NULL ? 0 : written_ts(m, op);
+    const struct view *taken = find_view(&world->ghost, status->view.generation, op->epoch);
+    uint64_t ts = taken == NULL ? 0 : written_ts(m, op);
     for (uint8_t i = 0; ts != 0 && i < world->setup.nodes; i++) {
         struct machine *other = &world->machines[i];
-        if (i == m->id || other->node == NULL || !view_has(adopted, i, other->nonce) ||
+        if (i == m->id || other->node == NULL || !view_has(taken, i, other->nonce) ||
             !view_has(&status->view, i, other->nonce)) {
             continue;
         }
@@ -228,6 +232,7 @@ void ghost_polled(struct machine *m, uint32_t worker)
             note_view(m, &status.view);
         }
         world->ghost.lease_until_us[m->id] = status.lease_until_us;
+        world->ghost.adopted_epoch[m->id] = status.epoch_adopted;
         check_leases(world);
     }
     for (size_t i = 0; i < m->outputs_n; i++) {
@@ -250,9 +255,36 @@ void ghost_ended(struct machine *m)
 {
     m->world->ghost.lease_until_us[m->id] = 0;
     m->world->ghost.held_epoch[m->id] = 0;
+    m->world->ghost.adopted_epoch[m->id] = 0;
 }
 
 /* ---- What the world can do without ---- */
+
+/* Members of the newest view that a view under way would leave out. */
+void ghost_overhear(struct world *world, const struct frame *frame)
+{
+    struct ghost *ghost = &world->ghost;
+    const struct view *newest = ghost_newest(world);
+    struct view_msg msg;
+    if (frame->kind != FRAME_VIEW || newest == NULL || frame->body.n == 0 ||
+        (frame->body.at[0] != VIEW_MSG_PREPARE && frame->body.at[0] != VIEW_MSG_ACCEPT) ||
+        view_msg_decode(frame->body, &msg) != HK_OK) {
+        return;
+    }
+    if (msg.kind == VIEW_MSG_PREPARE && msg.prepare.instance == newest->epoch + 1) {
+        ghost->prepared_drops |= msg.prepare.drops;
+        ghost->prepared_us = world->now_us;
+    } else if (msg.kind == VIEW_MSG_ACCEPT && msg.accept.instance == newest->epoch + 1) {
+        ghost->accepted_drops |= newest->live & ~msg.accept.view.live;
+    }
+}
+
+static nodeset pending_drops(const struct world *world)
+{
+    const struct ghost *ghost = &world->ghost;
+    bool lapsed = world->now_us - ghost->prepared_us > 2 * world->setup.lease_us;
+    return ghost->accepted_drops | (lapsed ? 0 : ghost->prepared_drops);
+}
 
 static bool is_member(const struct world *world, const struct view *view, uint8_t node)
 {
@@ -305,8 +337,10 @@ bool ghost_may_lose(const struct world *world, uint8_t node)
     uint32_t members = 0;
     uint32_t steady = 0;
     for (uint8_t i = 0; i < world->setup.nodes; i++) {
-        members += i != node && is_member(world, view, i);
-        steady += i != node && is_steady(world, view, i);
+        if (i != node && !nodeset_has(pending_drops(world), i)) {
+            members += is_member(world, view, i);
+            steady += is_steady(world, view, i);
+        }
     }
     return 2 * members > world->setup.nodes && 2 * steady > world->setup.nodes &&
            world->network.storms == 0;

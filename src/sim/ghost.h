@@ -10,6 +10,7 @@
 
 #include "sim/machine.h"
 #include "view/view.h"
+#include "wire/frame.h"
 
 struct world;
 
@@ -17,7 +18,11 @@ struct ghost {
     struct view *views; /* every decided view that some node held, by (generation, epoch) */
     size_t n, capacity;
     uint64_t lease_until_us[SIM_NODES_MAX]; /* by the holder's clock, of its running process */
-    uint32_t held_epoch[SIM_NODES_MAX];     /* of the view that it holds */
+    uint32_t held_epoch[SIM_NODES_MAX];     /* of the view that it holds ... */
+    uint32_t adopted_epoch[SIM_NODES_MAX];  /* ... and that all its workers have adopted */
+    nodeset prepared_drops; /* members that proposals for the next view name ... */
+    uint64_t prepared_us;   /* ... of which the latest was made then */
+    nodeset accepted_drops; /* members that a view lacks which somebody has accepted */
 };
 
 void ghost_deinit(struct ghost *ghost);
@@ -25,6 +30,8 @@ void ghost_deinit(struct ghost *ghost);
 const struct view *ghost_newest(const struct world *world);
 /* After each poll of the machine. */
 void ghost_polled(struct machine *machine, uint32_t worker);
+/* A frame that was sent: what the view protocol is about to do. */
+void ghost_overhear(struct world *world, const struct frame *frame);
 /* A process ended: its lease is nobody's. */
 void ghost_ended(struct machine *machine);
 /* Whether a majority of members of the newest view would still be there, and a majority of nodes

@@ -8,6 +8,8 @@
 
 /* A run that polls more often than this is stuck in a loop that takes no time. */
 #define POLLS_MAX 20000000u
+/* Nor may a worker have so many polls with something to do, but neither input nor output. */
+#define SPINS_MAX 5000u
 #define WALL_START_MS UINT64_C(1700000000000)
 
 uint64_t machine_clock(const struct machine *m, uint64_t virtual_us)
@@ -55,6 +57,7 @@ static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
     }
     a->inbox_n--;
     a->given = parcel;
+    a->took = true;
     *frame_out = bytes_of(parcel->bytes, parcel->n);
     if (trace_wanted(&m->world->trace)) {
         struct frame frame;
@@ -97,7 +100,10 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
 
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
-    return clients_request(context, worker, request_out);
+    struct machine *m = context;
+    bool took = clients_request(m, worker, request_out);
+    m->actors[worker].took = m->actors[worker].took || took;
+    return took;
 }
 
 static void env_reply(void *context, uint32_t worker, const struct reply *reply)
@@ -188,6 +194,7 @@ static void clear_actor(struct actor *a)
     a->poll_at_us = NEVER;
     a->asleep = false;
     a->stale_us = 0;
+    a->spins = 0;
 }
 
 static void describe_node(struct machine *m, struct node_config *config)
@@ -410,6 +417,20 @@ static void plan_next_poll(struct machine *m, uint32_t worker, const struct poll
     machine_schedule(m, worker, due_us < soon_us || stale ? soon_us : due_us);
 }
 
+/* A poll that had something to do, though nothing came and nothing leaves, may well follow another
+ * one; but not for ever. */
+static void check_spinning(struct machine *m, uint32_t worker, const struct poll_result *result)
+{
+    struct actor *a = &m->actors[worker];
+    bool nothing = result->events > 0 && m->outputs_n == 0 && !a->took;
+    a->spins = nothing ? a->spins + 1 : 0;
+    a->took = false;
+    if (a->spins > SPINS_MAX) {
+        world_violation(m->world, "node %u worker %u runs in circles: %u polls on nothing", m->id,
+                        worker, a->spins);
+    }
+}
+
 void machine_poll(struct machine *m, uint32_t worker)
 {
     struct world *world = m->world;
@@ -442,6 +463,7 @@ void machine_poll(struct machine *m, uint32_t worker)
         trace_line(world, "node %u worker %u polled: %u events, %zu outputs%s", m->id, worker,
                    result.events, m->outputs_n, stale ? ", by an old clock" : "");
     }
+    check_spinning(m, worker, &result);
     ghost_polled(m, worker);
     if ((result.flags & POLL_LEFT) != 0) {
         fault_left(m);

@@ -119,6 +119,7 @@ void network_send(struct world *world, uint8_t from, uint8_t to, struct parcel *
     struct frame frame = {.source = from, .target = to};
     const char *fate = look_at(world, from, to, parcel, &frame);
     const struct network *network = &world->network;
+    ghost_overhear(world, &frame);
     trace_note(&world->trace, (uint64_t)from << 8 | to);
     trace_note_bytes(&world->trace, bytes_of(parcel->bytes, parcel->n));
     world->result->stats.frames++;

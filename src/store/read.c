@@ -71,8 +71,8 @@ int store_read(const struct store *store, struct store_thread *thread, struct by
 
 /* Stages of a batch, on the lookups of one group each: while one group's objects are read, the next
  * one's objects and the one after that's buckets are on their way. */
-#ifndef READ_GROUP
-#define READ_GROUP 16u
+#ifndef READ_AHEAD
+#define READ_AHEAD 16u
 #endif
 
 struct read_batch {
@@ -89,48 +89,31 @@ struct read_batch {
     const struct object *candidates[STORE_BATCH_MAX];
 };
 
-static inline uint32_t group_end(const struct read_batch *r, uint32_t first)
+static inline void batch_bucket(struct read_batch *r, uint32_t i, uint64_t n)
 {
-    return first + READ_GROUP < r->n ? first + READ_GROUP : r->n;
+    r->buckets[i] = read_bucket(&r->store->index, r->hashes[i], n);
+    __builtin_prefetch(r->buckets[i]);
 }
 
-static inline void batch_buckets(struct read_batch *r, uint32_t first)
+static inline void batch_candidate(struct read_batch *r, uint32_t i)
 {
-    const struct index *index = &r->store->index;
-    uint64_t n = index_buckets(index);
-    for (uint32_t i = first; i < group_end(r, first); i++) {
-        r->buckets[i] = read_bucket(index, r->hashes[i], n);
-        __builtin_prefetch(r->buckets[i]);
-    }
+    const struct object *o = read_candidate(r->buckets[i], r->hashes[i]);
+    r->candidates[i] = o;
+    prefetch_candidate(o);
 }
 
-/* A bucket that was split meanwhile has no candidate or still the right one. */
-static inline void batch_candidates(struct read_batch *r, uint32_t first)
+static inline __attribute__((always_inline)) void batch_object(struct read_batch *r, uint32_t i)
 {
-    for (uint32_t i = first; i < group_end(r, first); i++) {
-        const struct object *o = read_candidate(r->buckets[i], r->hashes[i]);
-        r->candidates[i] = o;
-        if (o != NULL) {
-            prefetch_candidate(o);
+    const struct object *o = r->candidates[i];
+    if (__builtin_expect(o != NULL && object_has_key(o, r->keys[i]), 1)) {
+        enum object_answer answer = object_read(o, r->buffers[i], r->capacity, &r->values[i]);
+        r->errs[i] = read_answer(answer);
+        if (__builtin_expect(answer != OBJECT_RETIRED, 1)) {
+            return;
         }
     }
-}
-
-static inline void batch_objects(struct read_batch *r, uint32_t first)
-{
-    for (uint32_t i = first; i < group_end(r, first); i++) {
-        const struct object *o = r->candidates[i];
-        if (o != NULL && object_has_key(o, r->keys[i])) {
-            enum object_answer answer =
-                object_read(o, r->buffers[i], r->capacity, &r->values[i]);
-            r->errs[i] = read_answer(answer);
-            if (answer != OBJECT_RETIRED) {
-                continue;
-            }
-        }
-        r->errs[i] = store_read(r->store, r->thread, r->keys[i], r->hashes[i], r->buffers[i],
-                                r->capacity, &r->values[i]);
-    }
+    r->errs[i] = store_read(r->store, r->thread, r->keys[i], r->hashes[i], r->buffers[i],
+                            r->capacity, &r->values[i]);
 }
 
 void store_read_batch(const struct store *store, struct store_thread *thread, uint32_t n,
@@ -149,15 +132,27 @@ void store_read_batch(const struct store *store, struct store_thread *thread, ui
     r.capacity = capacity;
     r.values = values_out;
     r.errs = errs_out;
-    for (uint32_t i = 0; i < n + 2 * READ_GROUP; i += READ_GROUP) {
-        if (i < n) {
-            batch_buckets(&r, i);
-        }
-        if (i >= READ_GROUP && i < n + READ_GROUP) {
-            batch_candidates(&r, i - READ_GROUP);
-        }
-        if (i >= 2 * READ_GROUP) {
-            batch_objects(&r, i - 2 * READ_GROUP);
-        }
+    uint64_t buckets_n = index_buckets(&store->index);
+    uint32_t i = 0;
+    for (; i < n && i < READ_AHEAD; i++) {
+        batch_bucket(&r, i, buckets_n);
+    }
+    for (; i < n && i < 2 * READ_AHEAD; i++) {
+        batch_bucket(&r, i, buckets_n);
+        batch_candidate(&r, i - READ_AHEAD);
+    }
+    for (; i < n; i++) {
+        batch_bucket(&r, i, buckets_n);
+        batch_candidate(&r, i - READ_AHEAD);
+        batch_object(&r, i - 2 * READ_AHEAD);
+    }
+    uint32_t candidate = n > READ_AHEAD ? n - READ_AHEAD : 0;
+    uint32_t object = n > 2 * READ_AHEAD ? n - 2 * READ_AHEAD : 0;
+    for (; candidate < n; candidate++) {
+        batch_candidate(&r, candidate);
+        if (n >= 2 * READ_AHEAD) batch_object(&r, object++);
+    }
+    for (; object < n; object++) {
+        batch_object(&r, object);
     }
 }

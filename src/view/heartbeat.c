@@ -125,6 +125,7 @@ void view_on_heartbeat(struct view_machine *m, const struct view_event *event,
     if (peer->nonce != event->nonce) {
         memset(peer, 0, sizeof *peer);
         peer->nonce = event->nonce;
+        peer->since_us = m->now_us;
     }
     if (heartbeat->sent_us <= peer->sent_us) {
         /* Late or twice: it says nothing about now, so neither grant nor liveness follows. */
@@ -221,21 +222,30 @@ bool view_candidate_fresh(const struct view_machine *m, uint8_t node)
     return peer->nonce != 0 && m->now_us <= peer->heard_us + m->config.suspect_us;
 }
 
-/* A successor that asks to be admitted tells of its predecessor's death. It must know the view
- * that names the predecessor, else a late request of the member itself would speak against it. */
-static bool replaced(const struct view_machine *m, uint8_t node)
+/* A successor that asks to be admitted tells of its predecessor's death, but only if that has
+ * missed its next heartbeat: two live processes that claim one node must not throw each other out
+ * for ever. The successor must know the view that names the predecessor, else a late request of
+ * the member itself would speak against it. */
+static bool successor_waits(const struct view_machine *m, uint8_t node)
 {
     const struct view_peer *peer = &m->candidate[node];
-    return view_candidate_fresh(m, node) && peer->epoch == m->view.epoch && peer->admitted == 0;
+    return view_candidate_fresh(m, node) && peer->epoch == m->view.epoch && peer->admitted == 0 &&
+           peer->since_us > m->member[node].heard_us;
 }
 
+/* Until when this member's silence is no reason to suspect it. */
 static uint64_t silence_ends(const struct view_machine *m, uint8_t node)
 {
     const struct view_peer *peer = &m->member[node];
     /* A member whose heartbeats come but which does not hear this one cannot acknowledge its
      * updates either: in the end that is as bad as silence. */
     uint64_t since = peer->heard_us < peer->hears_us ? peer->heard_us : peer->hears_us;
-    return since + m->config.suspect_us;
+    uint64_t ends = since + m->config.suspect_us;
+    if (successor_waits(m, node)) {
+        uint64_t missed = peer->heard_us + 2 * (uint64_t)m->config.heartbeat_us;
+        ends = missed < ends ? missed : ends;
+    }
+    return ends;
 }
 
 bool view_suspected(const struct view_machine *m, uint8_t node)
@@ -243,8 +253,7 @@ bool view_suspected(const struct view_machine *m, uint8_t node)
     if (node == m->config.self || !nodeset_has(m->view.live, node)) {
         return false;
     }
-    return m->now_us > silence_ends(m, node) || m->now_us < m->member[node].suspected_until_us ||
-           replaced(m, node);
+    return m->now_us > silence_ends(m, node) || m->now_us < m->member[node].suspected_until_us;
 }
 
 uint64_t view_suspicion_deadline(const struct view_machine *m)

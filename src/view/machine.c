@@ -333,6 +333,16 @@ uint64_t view_deadline(const struct view_machine *m)
     return deadline;
 }
 
+static bool majority_heard(const struct view_machine *m)
+{
+    nodeset heard = 0;
+    for (nodeset rest = m->view.live; rest != 0; rest &= rest - 1) {
+        uint8_t node = nodeset_first(rest);
+        heard |= view_suspected(m, node) ? 0 : nodeset_of(node);
+    }
+    return view_majority(&m->view, heard);
+}
+
 enum view_status view_status(const struct view_machine *m, uint64_t now_us)
 {
     if (m->leaving) {
@@ -341,7 +351,13 @@ enum view_status view_status(const struct view_machine *m, uint64_t now_us)
     if (m->view.epoch == 0 && !m->peer_view) {
         return view_may_form(m) ? VIEW_STATUS_FORMING : VIEW_STATUS_REFUSING;
     }
-    if (!view_self_member(m) || !nodeset_has(m->view.operational, m->config.self)) {
+    if (!view_self_member(m)) {
+        return VIEW_STATUS_JOINING;
+    }
+    if (now_us >= m->lease_until_us && !majority_heard(m)) {
+        return VIEW_STATUS_LOST;
+    }
+    if (!nodeset_has(m->view.operational, m->config.self)) {
         return VIEW_STATUS_JOINING;
     }
     return now_us < m->lease_until_us ? VIEW_STATUS_SERVING : VIEW_STATUS_NO_LEASE;
@@ -353,6 +369,7 @@ const char *view_status_name(enum view_status status)
         [VIEW_STATUS_FORMING] = "forming", [VIEW_STATUS_REFUSING] = "refusing",
         [VIEW_STATUS_JOINING] = "joining", [VIEW_STATUS_SERVING] = "serving",
         [VIEW_STATUS_NO_LEASE] = "no-lease", [VIEW_STATUS_LEAVING] = "leaving",
+        [VIEW_STATUS_LOST] = "lost",
     };
     return names[status];
 }

@@ -119,6 +119,8 @@ enum view_status {
     VIEW_STATUS_SERVING,   /* operational and leased (as of the last step) */
     VIEW_STATUS_NO_LEASE,  /* operational, but without a lease */
     VIEW_STATUS_LEAVING,
+    VIEW_STATUS_LOST, /* a member, but those that it hears are no majority: if the others do not
+                         come back, only the operator's recover helps */
 };
 enum view_status view_status(const struct view_machine *m, uint64_t now_us);
 const char *view_status_name(enum view_status status);

@@ -296,9 +296,10 @@ static const char *run(uint64_t seed, uint64_t rules_off, struct totals *totals)
 {
     struct rig *r = &rig;
     const struct profile *p = &profiles[seed % PROFILES];
-    enum rig_start start = p->tombstones && seed / PROFILES % 2 == 0 ? RIG_START_TOMBSTONE
-                           : seed / PROFILES % 5 == 1               ? RIG_START_NOTHING
-                                                                    : RIG_START_VALUE;
+    uint64_t turn = seed / PROFILES;
+    enum rig_start start = p->tombstones ? (enum rig_start)(turn % 4)
+                           : turn % 5 == 1 ? RIG_START_NOTHING
+                                           : RIG_START_VALUE;
     rig_init(r, p->nodes, start, rules_off, seed);
     r->config.ack_to_all = p->ack_to_all;
     r->mail_waits = random_chance(&r->random, 500000);

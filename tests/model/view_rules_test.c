@@ -186,6 +186,7 @@ static uint32_t replace_node_1(struct view_cluster *c, bool paused)
     tell_view(c, 0, successor);
     beat(c, successor);
     assert_int_equal(view_cluster_deliver(c, successor, 0, BEATS), 1);
+    its_turn(c, 0);
     decide(c, 0, 2);
     assert_int_equal(c->decided_n, 2);
     assert_int_equal(view_cluster_deliver(c, 0, successor, KIND(VIEW)), 1);

@@ -655,17 +655,21 @@ void rig_init(struct rig *r, uint8_t n, enum rig_start start, uint64_t rules_off
     r->nupdates = 2;
     r->updates[0].decided = true;
     r->updates[1] =
-        (struct rig_update){.kind = start == RIG_START_TOMBSTONE ? RIG_DELETE : RIG_WRITE,
+        (struct rig_update){.kind = start == RIG_START_VALUE ? RIG_WRITE : RIG_DELETE,
                             .ts = stamp_make(4, 1),
                             .decided = true};
     uint32_t value = start == RIG_START_NOTHING ? 0 : 1;
     for (uint8_t i = 0; i < n; i++) {
         node_new(r, i);
         r->nodes[i].view = *view;
-        r->nodes[i].value = value;
-        if (value != 0) {
+        bool forgot = start == RIG_START_FORGETTING && random_chance(&r->random, 500000);
+        if (value != 0 && !forgot) {
+            r->nodes[i].value = value;
             r->nodes[i].meta.ts = r->updates[1].ts;
             r->nodes[i].meta.flags = KEY_READABLE | value_flags(r, 1);
+            if (start == RIG_START_FORGETTING) {
+                r->nodes[i].meta.flags |= KEY_REPORTED | KEY_AGREED;
+            }
         }
     }
     r->hist[0] = value;

@@ -98,7 +98,12 @@ struct rig {
     uint64_t steps;
 };
 
-enum rig_start { RIG_START_VALUE, RIG_START_TOMBSTONE, RIG_START_NOTHING };
+enum rig_start {
+    RIG_START_VALUE,
+    RIG_START_TOMBSTONE,
+    RIG_START_NOTHING,
+    RIG_START_FORGETTING, /* an agreed tombstone: some have forgotten it, some have not yet */
+};
 
 /* n nodes in epoch 1, all operational, all Valid at the start value. */
 void rig_init(struct rig *r, uint8_t n, enum rig_start start, uint64_t rules_off, uint64_t seed);

@@ -108,13 +108,14 @@ static void check_lease(struct view_cluster *c, uint32_t process)
     }
 }
 
-static void decided_add(struct view_cluster *c, uint32_t process, uint64_t base_generation,
-                        const struct view *view)
+/* One view an epoch in each generation, and one first generation. What `recover` forms is outside
+ * of the old generation's agreement: that is what the operator vouches for. */
+static void decided_add(struct view_cluster *c, uint32_t process, const struct view *view)
 {
     for (uint32_t i = 0; i < c->decided_n; i++) {
         const struct view *other = &c->decided[i];
         bool same_line = other->generation == view->generation ||
-                         (base_generation == 0 && other->generation_old == 0);
+                         (view->generation_old == 0 && other->generation_old == 0);
         if (other->epoch == view->epoch && same_line) {
             if (memcmp(other, view, sizeof *view) != 0) {
                 fault(c, process, "two views of one epoch");
@@ -171,7 +172,7 @@ static void accepted_note(struct view_cluster *c, uint32_t process)
         enough = view_quorum(m, &m->view, entry->by);
     }
     if (enough) {
-        decided_add(c, process, entry->generation, &entry->view);
+        decided_add(c, process, &entry->view);
     }
 }
 
@@ -286,7 +287,7 @@ static void effects_apply(struct view_cluster *c, uint32_t process)
                 p->copied_at == UINT64_MAX) {
                 p->copied_at = p->adopt_at + random_below(&c->random, c->copy_us_max + 1);
             }
-            decided_add(c, process, 0, &m->view);
+            decided_add(c, process, &m->view);
             break;
         case VIEW_EFFECT_PERSIST:
             c->node[p->node].kept_generation = m->view.generation;
@@ -515,6 +516,9 @@ bool view_cluster_settled(const struct view_cluster *c)
     for (uint8_t i = 0; i < c->nodes; i++) {
         if (!c->node[i].started) {
             continue;
+        }
+        if (c->node[i].restart_at != UINT64_MAX) {
+            return false;
         }
         const struct cluster_process *p = &c->process[c->node[i].current];
         const struct view_machine *m = &p->machine;

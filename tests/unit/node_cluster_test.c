@@ -1,4 +1,4 @@
-/* A small cluster of real nodes in virtual time: what users are promised, one operation at a time. */
+/* A small cluster of real nodes in virtual time: what users are promised, one step at a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
