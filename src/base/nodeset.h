@@ -22,7 +22,12 @@ static inline bool nodeset_has(nodeset s, uint8_t node)
 
 static inline uint32_t nodeset_count(nodeset s)
 {
-    return (uint32_t)__builtin_popcountll(s);
+    /* Sets are small; the compiler's builtin would call its run-time library. */
+    uint32_t n = 0;
+    for (; s != 0; s &= s - 1) {
+        n++;
+    }
+    return n;
 }
 
 /* Whether every member of inner is in outer. */

@@ -17,9 +17,10 @@
  *     such a step follows. In an order with the fewest unknown steps the next one is no blind
  *     write, for that would need no unknown step before it; so it has a guard, or adds.
  * R3. Of unknown steps that are alike, the one that began first is taken first (step_class).
- * R4. A value must not be left while a step that needs it is outside the order and none that makes
- *     it is. Not if an ADD of unknown outcome exists, which could make any value.
- * R5. Values that no step outside the order asks for are one value to the set of visited states.
+ * R4. A family of values (step.h) must not be left while a step that needs it is outside the order
+ *     and none that leads into it is.
+ * R5. Values whose family no step outside the order asks for are one value to the set of visited
+ *     states.
  * R6. A state is not tried if one that differs only in having used fewer unknown steps was: what is
  *     not used yet need never be (seen.h). docs/CHECKERS.md says why R2 and R6 agree.
  *
@@ -237,8 +238,9 @@ static bool is_free(const struct search *s, uint32_t i)
     if (step_is_pure(step)) {
         return step_allows(step, s->value);
     }
-    return step->need == VALUE_NONE && s->steps.exact && s->steps.forbids == 0 &&
-           value_at(s, s->value)->asked == 0 && value_at(s, step->make)->asked == 0;
+    return step->need == VALUE_NONE && s->steps.forbids == 0 &&
+           steps_family(&s->steps, s->value)->asked == 0 &&
+           steps_family(&s->steps, step->make)->asked == 0;
 }
 
 /* Takes all that R1 gives. Taking one can move the first end, and make another value unasked. */
@@ -266,8 +268,8 @@ static void settle(struct search *s)
 /* R4, after a step left the value before. */
 static bool is_lost(const struct search *s, uint32_t before)
 {
-    return s->steps.exact && before != s->value && value_at(s, before)->needed > 0 &&
-           value_at(s, before)->makers == 0;
+    const struct family *left = steps_family(&s->steps, before);
+    return left != steps_family(&s->steps, s->value) && left->needed > 0 && left->makers == 0;
 }
 
 static void want(struct search *s, uint32_t value)
@@ -339,7 +341,8 @@ static enum check_result next_unknown(struct search *s, struct cursor *cursor,
         if (after == VALUE_NONE) {
             return CHECK_NOMEM;
         }
-        if (after != s->value &&
+        bool useful = s->steps.forbids > 0 || steps_family(&s->steps, after)->asked > 0;
+        if (after != s->value && useful &&
             (look.forbids || look.sums || value_at(s, after)->wanted_at == s->looks)) {
             *choice_out = (struct choice){i, class};
             *after_out = after;
@@ -386,7 +389,7 @@ static bool backtrack(struct search *s, struct cursor *cursor_out)
 /* Adds the state to those visited. The value enters by R5. */
 static enum seen_result visit(struct search *s)
 {
-    bool asked = !s->steps.exact || value_at(s, s->value)->asked > 0;
+    bool asked = steps_family(&s->steps, s->value)->asked > 0;
     uint64_t value = (uint64_t)1 << 32 | (asked ? s->value : VALUE_NONE);
     return seen_add(&s->seen, fingerprint_xor(s->sum, fingerprint_of(value)), s->used);
 }
@@ -427,7 +430,7 @@ static void note_stuck(struct search *s)
     for (; is_begin(entry) && s->stuck.next_n < REPORT_NEXT_MAX; entry = s->next[entry]) {
         s->stuck.next[s->stuck.next_n++] = s->steps.at[step_of_entry(entry)].op;
     }
-    if (!s->steps.exact || value_at(s, s->value)->makers > 0) {
+    if (steps_family(&s->steps, s->value)->makers > 0) {
         return;
     }
     uint32_t look = 0;
@@ -493,10 +496,14 @@ static enum check_result run(struct search *s, uint64_t states_max, uint64_t *st
 /* An operation that saw a value which is not the first one and which no operation makes. */
 static const struct history_op *find_unmade(const struct search *s)
 {
-    for (uint32_t i = 0; s->steps.exact && i < s->steps.returned_n; i++) {
+    const struct family *first = steps_family(&s->steps, VALUE_ABSENT);
+    for (uint32_t i = 0; i < s->steps.returned_n; i++) {
         const struct step *step = &s->steps.at[i];
-        if (step->need != VALUE_NONE && step->need != VALUE_ABSENT && step->need_or == VALUE_NONE &&
-            value_at(s, step->need)->makers == 0) {
+        if (step->need == VALUE_NONE || step->need_or != VALUE_NONE) {
+            continue;
+        }
+        const struct family *family = steps_family(&s->steps, step->need);
+        if (family != first && family->makers == 0) {
             return step->op;
         }
     }

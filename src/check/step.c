@@ -167,26 +167,34 @@ static int compare_steps(const void *left, const void *right)
     return order != 0 ? order : compare_u64((uintptr_t)a->op, (uintptr_t)b->op);
 }
 
+static uint32_t family_of(const struct steps *s, uint32_t value)
+{
+    return value == VALUE_NONE ? VALUE_NONE : s->values.at[value].family;
+}
+
 /* add is 1 or UINT32_MAX, which subtracts one. */
 static void count(struct steps *s, uint32_t i, uint32_t add)
 {
     const struct step *step = &s->at[i];
-    struct value *at = s->values.at;
-    if (step->need != VALUE_NONE) {
-        at[step->need].asked += add;
-        if (step->end_us != UINT64_MAX && step->need_or == VALUE_NONE) {
-            at[step->need].needed += add;
-        }
+    uint32_t need = family_of(s, step->need);
+    uint32_t need_or = family_of(s, step->need_or);
+    uint32_t make = family_of(s, step->make);
+    bool needs_one = need != VALUE_NONE && (need_or == VALUE_NONE || need_or == need);
+    if (need != VALUE_NONE) {
+        s->families[need].asked += add;
     }
-    if (step->need_or != VALUE_NONE) {
-        at[step->need_or].asked += add;
+    if (need_or != VALUE_NONE) {
+        s->families[need_or].asked += add;
+    }
+    if (needs_one && step->end_us != UINT64_MAX) {
+        s->families[need].needed += add;
     }
     if (step->forbid != VALUE_NONE) {
-        at[step->forbid].asked += add;
+        s->families[family_of(s, step->forbid)].asked += add;
         s->forbids += add;
     }
-    if (step->make != VALUE_NONE) {
-        at[step->make].makers += add;
+    if (make != VALUE_NONE && !(needs_one && need == make)) {
+        s->families[make].makers += add;
     }
 }
 
@@ -205,12 +213,13 @@ void steps_enter(struct steps *s, uint32_t i)
  * from the value it forbids. Leaving one out can make another useless. */
 static void drop_useless(struct steps *s)
 {
-    bool again = s->exact && s->forbids == 0;
+    bool again = s->forbids == 0;
     while (again) {
         again = false;
         for (uint32_t i = s->n; i-- > 0;) {
             const struct step *step = &s->at[i];
-            if (step->end_us == UINT64_MAX && s->values.at[step->make].asked == 0) {
+            if (step->end_us == UINT64_MAX && !step->sum &&
+                steps_family(s, step->make)->asked == 0) {
                 steps_leave(s, i);
                 s->at[i] = s->at[--s->n];
                 again = true;
@@ -229,7 +238,7 @@ static void set_like(struct steps *s)
             continue;
         }
         step->like = step->make;
-        if (s->exact && s->values.at[step->make].asked == 0) {
+        if (steps_family(s, step->make)->asked == 0) {
             unasked = unasked == VALUE_NONE ? step->make : unasked;
             step->like = unasked;
         }
@@ -251,9 +260,7 @@ static bool make_steps(struct steps *s, const struct history_op *const *ops, siz
     for (size_t i = 0; i < n; i++) {
         switch (make_step(&s->values, ops[i], &s->at[s->n])) {
         case STEP_MADE:
-            s->exact = s->exact && !s->at[s->n].sum;
-            s->returned_n += s->at[s->n].end_us != UINT64_MAX;
-            steps_enter(s, s->n++);
+            s->returned_n += s->at[s->n++].end_us != UINT64_MAX;
             break;
         case STEP_DROPPED:
             break;
@@ -267,18 +274,84 @@ static bool make_steps(struct steps *s, const struct history_op *const *ops, siz
     return true;
 }
 
+struct member {
+    int64_t number; /* that ADD takes the value for */
+    uint32_t value;
+};
+
+static int compare_members(const void *left, const void *right)
+{
+    const struct member *a = left;
+    const struct member *b = right;
+    if (a->number != b->number) {
+        return a->number < b->number ? -1 : 1;
+    }
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+/* How far all ADDs of unknown outcome together can move a value up and down: the distance of the
+ * two furthest points. Saturates. */
+static uint64_t reach_of_sums(const struct steps *s)
+{
+    uint64_t reach = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->at[i].sum) {
+            int64_t in = s->at[i].op->in;
+            uint64_t distance = in < 0 ? (uint64_t)-in : (uint64_t)in;
+            reach = reach > UINT64_MAX - distance ? UINT64_MAX : reach + distance;
+        }
+    }
+    return reach;
+}
+
+/* Sorts the values and parts them where the gap is more than what ADDs of unknown outcome can
+ * bridge; so what they make from members of two families does not meet either. */
+static bool make_families(struct steps *s)
+{
+    uint32_t n = s->values.n;
+    bool sums = false;
+    for (uint32_t i = 0; i < s->n; i++) {
+        sums = sums || s->at[i].sum;
+    }
+    uint64_t reach = reach_of_sums(s);
+    struct member *members = calloc(n, sizeof *members);
+    s->families = calloc(n, sizeof *s->families);
+    if (members == NULL || s->families == NULL) {
+        free(members);
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        bool as_zero = sums && i == VALUE_ABSENT;
+        members[i] = (struct member){as_zero ? 0 : s->values.at[i].number, i};
+    }
+    qsort(members, n, sizeof *members, compare_members);
+    uint32_t family = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        /* The difference of two numbers in order fits, whatever their signs. */
+        if (i > 0 && (uint64_t)members[i].number - (uint64_t)members[i - 1].number > reach) {
+            family++;
+        }
+        s->values.at[members[i].value].family = family;
+    }
+    free(members);
+    return true;
+}
+
 bool steps_init(struct steps *s, const struct history_op *const *ops, size_t n)
 {
     HK_ASSERT(n < UINT32_MAX / 4);
-    *s = (struct steps){.exact = true};
+    *s = (struct steps){0};
     if (!values_init(&s->values)) {
         return false;
     }
     s->at = calloc(n + 1, sizeof *s->at);
     s->classes = calloc(n + 1, sizeof *s->classes);
-    if (s->at == NULL || s->classes == NULL || !make_steps(s, ops, n)) {
+    if (s->at == NULL || s->classes == NULL || !make_steps(s, ops, n) || !make_families(s)) {
         steps_deinit(s);
         return false;
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        steps_enter(s, i);
     }
     drop_useless(s);
     set_like(s);
@@ -291,6 +364,7 @@ void steps_deinit(struct steps *s)
 {
     free(s->at);
     free(s->classes);
+    free(s->families);
     values_deinit(&s->values);
     *s = (struct steps){0};
 }
@@ -302,6 +376,15 @@ uint32_t steps_after(struct steps *s, uint32_t i, uint32_t value)
         return step->make == VALUE_NONE ? value : step->make;
     }
     int64_t before = value == VALUE_ABSENT ? 0 : s->values.at[value].number;
+    uint32_t family = s->values.at[value].family;
+    uint32_t known = s->values.n;
     int64_t sum;
-    return add_fits(before, step->op->in, &sum) ? values_number(&s->values, sum) : value;
+    if (!add_fits(before, step->op->in, &sum)) {
+        return value;
+    }
+    uint32_t after = values_number(&s->values, sum);
+    if (after != VALUE_NONE && after >= known) {
+        s->values.at[after].family = family;
+    }
+    return after;
 }

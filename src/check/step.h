@@ -32,16 +32,23 @@ struct step_class {
     uint32_t end; /* index behind the last */
 };
 
+/* A family is the values that ADDs of unknown outcome may turn into each other; without such ADDs,
+ * each value is one. To enter another family takes a step that says where it leads, so those that
+ * can still do so are known. The counts are of steps that are not linearized. */
+struct family {
+    uint32_t asked;  /* steps that compare the key's value with one of the family, in any way */
+    uint32_t needed; /* of them, those that must happen and can only happen in the family */
+    uint32_t makers; /* steps that lead into the family from outside */
+};
+
 struct steps {
     struct step *at; /* those that returned, by begin_us; then the classes, each by begin_us */
     uint32_t n;
     uint32_t returned_n;
     struct step_class *classes;
     uint32_t classes_n;
+    struct family *families;
     uint32_t forbids; /* steps with forbid that are not linearized */
-    /* No ADD of unknown outcome: every value that the key can take is known beforehand, and so are
-     * the steps that make it. */
-    bool exact;
     struct values values;
     const struct history_op *impossible; /* one whose answer no value can explain, or NULL */
 };
@@ -70,6 +77,12 @@ static inline bool step_allows(const struct step *step, uint32_t value)
 static inline bool step_is_pure(const struct step *step)
 {
     return step->make == VALUE_NONE && !step->sum;
+}
+
+/* The family of a value, until a value is numbered. */
+static inline const struct family *steps_family(const struct steps *s, uint32_t value)
+{
+    return &s->families[s->values.at[value].family];
 }
 
 /* The value after the step; VALUE_NONE without memory. A sum that does not fit leaves the value as

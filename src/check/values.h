@@ -1,5 +1,5 @@
-/* The values that one key can take, numbered from 0, with counts of the operations that still ask
- * for each. Numbers instead of values make comparing cheap and the counts an array. */
+/* The values that one key can take, numbered from 0. Numbers instead of values make comparing cheap
+ * and whatever is known of a value an entry of an array. */
 #ifndef HORKOS_CHECK_VALUES_H
 #define HORKOS_CHECK_VALUES_H
 
@@ -9,12 +9,9 @@
 #define VALUE_NONE UINT32_MAX
 #define VALUE_ABSENT 0u /* every key starts here */
 
-/* The counts are of operations that are not yet linearized. */
 struct value {
     int64_t number;     /* as the history has it; HISTORY_ABSENT for VALUE_ABSENT */
-    uint32_t asked;     /* operations that compare the key's value with this one, in any way */
-    uint32_t needed;    /* of them, those that must happen and can only happen at this value */
-    uint32_t makers;    /* operations that leave this value behind */
+    uint32_t family;    /* step.h: values that cannot be told apart when counting */
     uint64_t wanted_at; /* search.c: the last look at which an operation waited for this value */
 };
 

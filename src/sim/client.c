@@ -483,13 +483,13 @@ static void answered_well(struct world *world, struct sim_op *op, struct client 
 /* Whether an honest node may give this error. */
 static bool may_fail(const struct world *world, const struct sim_op *op)
 {
-    bool whole = world->whole_us != 0 && op->begin_us > world->whole_us;
+    bool settled = op->begin_us > world->settled_us;
     switch (op->err) {
     case HK_ERR_UNKNOWN:
-        return updates(op) && !whole;
+        return updates(op) && !settled;
     case HK_ERR_UNAVAILABLE:
     case HK_ERR_LOADING:
-        return !whole;
+        return !settled;
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:
     case HK_ERR_BUSY:

@@ -108,14 +108,29 @@ static void enter_phase(struct world *world, enum phase phase)
     trace_note(&world->trace, phase);
 }
 
-static void look_calm(struct world *world)
+/* Once the world has settled, it stays as it is: nothing gives anybody a reason to suspect. */
+static void look_settled(struct world *world)
 {
     uint8_t node = 0;
     const char *missing = not_whole(world, &node);
-    if (missing == NULL && world->whole_us == 0) {
-        world->whole_us = world->now_us;
+    if (missing != NULL && world->settled_us != NEVER) {
+        world_violation(world, "all was well for %" PRIu64 " ms, and now node %u %s",
+                        (world->now_us - world->whole_since_us) / 1000, node, missing);
+    } else if (missing != NULL) {
+        world->whole_since_us = NEVER;
+    } else if (world->whole_since_us == NEVER) {
+        world->whole_since_us = world->now_us;
+    } else if (world->settled_us == NEVER &&
+               world->now_us - world->whole_since_us > 2 * world->setup.lease_us &&
+               world->now_us - world->healed_us > world->setup.life_us) {
+        trace_line(world, "the world has settled");
+        world->settled_us = world->now_us;
     }
-    if (clients_top_up(world, CALM_OPS) && missing == NULL) {
+}
+
+static void look_calm(struct world *world)
+{
+    if (clients_top_up(world, CALM_OPS) && world->settled_us != NEVER) {
         enter_phase(world, PHASE_DRAIN);
     }
 }
@@ -161,6 +176,7 @@ static void not_well(struct world *world)
 static void look(struct world *world)
 {
     struct text why = {0};
+    look_settled(world);
     switch (world->phase) {
     case PHASE_CALM:
         look_calm(world);
@@ -338,6 +354,7 @@ static void world_init(struct world *world, const struct sim_config *config, uin
 {
     world->config = config;
     world->result = result;
+    world->whole_since_us = world->settled_us = NEVER;
     setup_draw(config, seed, &world->setup);
     setup_print(&world->setup, &result->plan);
     struct random root;

@@ -253,6 +253,7 @@ static void draw_grace(struct drawing *d)
             life_us += 100 * f->factor;
         }
     }
+    s->life_us = life_us;
     s->grace_us = 2 * life_us + between(d, 1000, 50000);
 }
 

@@ -93,6 +93,7 @@ struct setup {
     uint32_t value_profile;    /* 0: small, 1: medium, 2: up to blobs */
     struct mix mix;
     /* Ends. */
+    uint64_t life_us;     /* no frame lives longer */
     uint64_t horizon_us;  /* faults end here */
     uint64_t liveness_us; /* and within this everything must be well */
 };

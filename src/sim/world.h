@@ -49,7 +49,8 @@ struct world {
     uint64_t step; /* rises with each entry that is taken out of the heap */
     enum phase phase;
     uint64_t healed_us; /* when faults ended */
-    uint64_t whole_us;  /* when all nodes served in one view thereafter; 0: not yet */
+    uint64_t whole_since_us; /* all nodes have served in one view since then; NEVER: they do not */
+    uint64_t settled_us; /* when that had lasted, and no frame was left from before; NEVER: not yet */
     struct heap heap;
     struct network network;
     struct machine machines[SIM_NODES_MAX];

@@ -24,9 +24,7 @@ static const struct object *read_candidate(const struct bucket *b, uint64_t hash
 static void prefetch_candidate(const struct object *o)
 {
     __builtin_prefetch(o);
-    if ((uintptr_t)o % 64u != 0) {
-        __builtin_prefetch((const uint8_t *)o + 64);
-    }
+    __builtin_prefetch((const uint8_t *)o + 63);
 }
 
 void store_prefetch_object(const struct store *store, uint64_t hash)
@@ -69,12 +67,9 @@ int store_read(const struct store *store, struct store_thread *thread, struct by
     }
 }
 
-/* Stages of a batch, on the lookups of one group each: while one group's objects are read, the next
- * one's objects and the one after that's buckets are on their way. */
-#ifndef READ_AHEAD
-#define READ_AHEAD 16u
+#ifndef READ_GROUP
+#define READ_GROUP 16u
 #endif
-
 struct read_batch {
     const struct store *store;
     struct store_thread *thread;
@@ -89,17 +84,32 @@ struct read_batch {
     const struct object *candidates[STORE_BATCH_MAX];
 };
 
-static inline void batch_bucket(struct read_batch *r, uint32_t i, uint64_t n)
+static inline uint32_t group_end(const struct read_batch *r, uint32_t first)
 {
-    r->buckets[i] = read_bucket(&r->store->index, r->hashes[i], n);
-    __builtin_prefetch(r->buckets[i]);
+    return first + READ_GROUP < r->n ? first + READ_GROUP : r->n;
 }
 
-static inline void batch_candidate(struct read_batch *r, uint32_t i)
+static inline void batch_buckets(struct read_batch *r, uint32_t first)
 {
-    const struct object *o = read_candidate(r->buckets[i], r->hashes[i]);
-    r->candidates[i] = o;
-    prefetch_candidate(o);
+    uint32_t end = group_end(r, first);
+    uint64_t n = index_buckets(&r->store->index);
+    for (uint32_t i = first; i < end; i++) {
+        r->buckets[i] = read_bucket(&r->store->index, r->hashes[i], n);
+    }
+    for (uint32_t i = first; i < end; i++) {
+        __builtin_prefetch(r->buckets[i]);
+    }
+}
+
+static inline void batch_candidates(struct read_batch *r, uint32_t first)
+{
+    uint32_t end = group_end(r, first);
+    for (uint32_t i = first; i < end; i++) {
+        r->candidates[i] = read_candidate(r->buckets[i], r->hashes[i]);
+    }
+    for (uint32_t i = first; i < end; i++) {
+        prefetch_candidate(r->candidates[i]);
+    }
 }
 
 static inline __attribute__((always_inline)) void batch_object(struct read_batch *r, uint32_t i)
@@ -132,27 +142,17 @@ void store_read_batch(const struct store *store, struct store_thread *thread, ui
     r.capacity = capacity;
     r.values = values_out;
     r.errs = errs_out;
-    uint64_t buckets_n = index_buckets(&store->index);
-    uint32_t i = 0;
-    for (; i < n && i < READ_AHEAD; i++) {
-        batch_bucket(&r, i, buckets_n);
-    }
-    for (; i < n && i < 2 * READ_AHEAD; i++) {
-        batch_bucket(&r, i, buckets_n);
-        batch_candidate(&r, i - READ_AHEAD);
-    }
-    for (; i < n; i++) {
-        batch_bucket(&r, i, buckets_n);
-        batch_candidate(&r, i - READ_AHEAD);
-        batch_object(&r, i - 2 * READ_AHEAD);
-    }
-    uint32_t candidate = n > READ_AHEAD ? n - READ_AHEAD : 0;
-    uint32_t object = n > 2 * READ_AHEAD ? n - 2 * READ_AHEAD : 0;
-    for (; candidate < n; candidate++) {
-        batch_candidate(&r, candidate);
-        if (n >= 2 * READ_AHEAD) batch_object(&r, object++);
-    }
-    for (; object < n; object++) {
-        batch_object(&r, object);
+    for (uint32_t i = 0; i < n + 2 * READ_GROUP; i += READ_GROUP) {
+        if (i < n) {
+            batch_buckets(&r, i);
+        }
+        if (i >= READ_GROUP && i < n + READ_GROUP) {
+            batch_candidates(&r, i - READ_GROUP);
+        }
+        if (i >= 2 * READ_GROUP) {
+            for (uint32_t j = i - 2 * READ_GROUP; j < group_end(&r, i - 2 * READ_GROUP); j++) {
+                batch_object(&r, j);
+            }
+        }
     }
 }

@@ -25,6 +25,7 @@ struct profile {
     bool ack_to_all;
     bool views;
     bool tombstones;
+    bool joins; /* many */
     uint32_t updates_max;
     uint32_t lose_ppm;
     uint32_t copy_ppm;
@@ -178,10 +179,25 @@ static void act_view(struct rig *r)
     }
 }
 
+/* Somebody leaves, is admitted again, copies while updates go on. */
+static void act_joins(struct rig *r)
+{
+    uint8_t node = some_node(r);
+    if (r->nviews + 8 > RIG_VIEWS || random_chance(&r->random, 600000)) {
+        rig_adopt(r, node);
+    } else if (random_chance(&r->random, 300000)) {
+        act_drop(r, node);
+    } else {
+        act_join(r);
+    }
+}
+
 static void act(struct rig *r, const struct profile *p)
 {
-    uint64_t which = random_below(&r->random, p->tombstones ? 115 : 100);
-    if (which >= 100) {
+    uint64_t which = random_below(&r->random, p->joins ? 130 : p->tombstones ? 115 : 100);
+    if (which >= 115) {
+        act_joins(r);
+    } else if (which >= 100) {
         act_time(r, p);
     } else if (which < 58) {
         act_deliver(r, p);
@@ -248,6 +264,8 @@ static const struct profile profiles[] = {
     {.nodes = 3, .updates_max = 6, .lose_ppm = 50000, .copy_ppm = 100000},
     {.nodes = 3, .views = true, .updates_max = 8, .lose_ppm = 50000, .copy_ppm = 100000},
     {.nodes = 3, .views = true, .tombstones = true, .updates_max = 10, .copy_ppm = 50000},
+    {.nodes = 3, .views = true, .tombstones = true, .joins = true, .updates_max = 10},
+    {.nodes = 3, .views = true, .joins = true, .updates_max = 8, .lose_ppm = 20000},
     {.nodes = 5, .views = true, .updates_max = 10, .lose_ppm = 20000, .copy_ppm = 50000},
     {.nodes = 3, .ack_to_all = true, .updates_max = 8, .copy_ppm = 100000},
     {.nodes = 5,
@@ -304,6 +322,12 @@ static const char *run(uint64_t seed, uint64_t rules_off, struct totals *totals)
     r->config.ack_to_all = p->ack_to_all;
     r->mail_waits = random_chance(&r->random, 500000);
     r->gate = random_chance(&r->random, 300000);
+    if (p->joins && start == RIG_START_FORGETTING) {
+        rig_drop(r, 2);
+        rig_admit(r, 2);
+        rig_adopt(r, 0);
+        rig_adopt(r, 1);
+    }
     uint32_t actions = (uint32_t)random_between(&r->random, 20, ACTIONS_MAX);
     for (uint32_t i = 0; i < actions && r->violation == NULL; i++) {
         if (!majority_alive(r)) {
