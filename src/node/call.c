@@ -373,7 +373,8 @@ static enum evaluated evaluate_locked(struct worker *w, struct call *c, const st
         set_payload(w, s, &next);
         return EVALUATED_CHANGE;
     }
-    if (op->kind == OP_EXPIRED) {
+    if (op->kind == OP_EXPIRED && op != &c->op) {
+        /* Somebody else has deleted or replaced the expired value: now the operation itself. */
         store_unlock(ref);
         c->expired_ms = 0;
         call_ready(w, c);

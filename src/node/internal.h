@@ -292,6 +292,7 @@ struct step {
     bool force;           /* a follower's write may use the headroom */
     int err;              /* out: memory refused the payload; nothing happened */
     bool parked;          /* out: call waits for the key */
+    bool issued;          /* out: call's update is stored and under way */
 };
 void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kind);
 /* Steps the key machine under ref's lock, and releases it. */

@@ -75,7 +75,7 @@ void flow_open(struct worker *w, struct flow *f, const struct step *s)
     f->waiting_us = w->now_us;
     f->key_memory = NULL;
     f->call = NULL;
-    if (s->event.kind == EV_UPDATE) {
+    if (s->issued) {
         f->call = s->call;
         f->key = s->call->op.key;
         s->call->flow = f;
@@ -192,6 +192,7 @@ void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kin
     s->force = false;
     s->err = HK_OK;
     s->parked = false;
+    s->issued = false;
     s->event = (struct event){
         .kind = kind,
         .from = NODE_NONE,
@@ -356,6 +357,8 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
 #endif
     send_locked(w, s, ref, &fx, &meta);
     store_unlock(ref);
+    /* A stalled update may have started a replay: that flow is not the update's. */
+    s->issued = s->event.kind == EV_UPDATE && has_effect(&fx, EFF_APPLY);
     if (spare != NULL) {
         if (spare->slot.kind != 0) {
             flow_open(w, spare, s);

@@ -56,7 +56,7 @@ static void client_init(struct world *world, uint32_t id)
     *c = (struct client){.id = id, .session = SESSION_NONE, .private_key = NO_OP};
     c->machine = (uint8_t)(id % world->setup.nodes);
     c->worker = (uint32_t)random_below(chance, world->setup.workers);
-    c->window = (uint32_t)random_between(chance, 1, WINDOW_MAX);
+    c->window = (uint32_t)random_between(chance, 1, world->setup.window_max);
     if (random_chance(chance, 500000)) {
         c->patience_us = random_between(chance, world->setup.answer_us / 20,
                                         world->setup.answer_us);

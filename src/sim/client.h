@@ -16,8 +16,6 @@
 #include "sim/setup.h"
 #include "sim/value.h"
 
-#define WINDOW_MAX 8u
-
 struct world;
 
 enum sim_op_state {

@@ -216,7 +216,7 @@ static void describe_node(struct machine *m, struct node_config *config)
         .seed = random_next(chance),
         .calls_max = s->calls_max,
         .flows_max = s->flows_max,
-        .sessions_max = 2 * CLIENTS_MAX,
+        .sessions_max = s->clients + s->nodes + 2,
         .session_calls_max = WINDOW_MAX,
         .parked_us = s->parked_us,
         .answer_us = s->answer_us,

@@ -37,7 +37,7 @@ static void give_verdict(struct world *world, enum sim_verdict verdict, const ch
                          va_list list)
 {
     struct sim_result *result = world->result;
-    if (result->verdict != SIM_SOUND) {
+    if (result->verdict == SIM_VIOLATION || result->verdict == verdict) {
         return;
     }
     result->verdict = verdict;
@@ -205,7 +205,10 @@ static void look(struct world *world)
     if (world->phase == PHASE_OVER || world_broken(world)) {
         return;
     }
-    if (world->now_us - world->healed_us > world->setup.liveness_us) {
+    uint64_t calm_us = world->now_us - world->healed_us;
+    bool hopeless = ghost_stranded(world) &&
+                    calm_us > world->setup.life_us + 8 * world->setup.lease_us;
+    if (hopeless || calm_us > world->setup.liveness_us) {
         not_well(world);
         return;
     }
@@ -413,7 +416,7 @@ void sim_run(const struct sim_config *config, uint64_t seed, struct sim_result *
     HK_ASSERT(world != NULL);
     world_init(world, config, seed, result_out);
     live(world);
-    if (!world_broken(world)) {
+    if (result_out->verdict != SIM_VIOLATION) {
         check_histories(world);
     }
     world_deinit(world);

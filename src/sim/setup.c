@@ -65,8 +65,8 @@ static void draw_protocol(struct drawing *d)
     s->no_lease_us = chance(d, 500) ? 0 : between(d, 1000, s->lease_us);
     s->sweep_us = between(d, 20000, 1000000);
     s->max_events = PICK(d, events);
-    s->calls_max = chance(d, 900) ? 256 : (uint32_t)between(d, 4, 16);
-    s->flows_max = chance(d, 900) ? 256 : (uint32_t)between(d, 4, 16);
+    s->calls_max = chance(d, 900) ? 96 : (uint32_t)between(d, 4, 16);
+    s->flows_max = chance(d, 900) ? 96 : (uint32_t)between(d, 4, 16);
     s->chunk_bytes = PICK(d, chunks);
     s->rmw_tries_max = chance(d, 700) ? 0 : (uint32_t)between(d, 1, 4);
     s->cids = (uint16_t)between(d, 1, 4);
@@ -300,9 +300,11 @@ static void draw_clients(struct drawing *d)
 {
     struct setup *s = d->setup;
     static const uint64_t thinks[] = {0, 20, 200, 3000};
+    static const uint32_t windows[] = {1, 2, 4, WINDOW_MAX};
     s->clients = s->nodes * (uint32_t)between(d, 1, 3);
     s->clients = s->clients > CLIENTS_MAX ? CLIENTS_MAX : s->clients;
     s->think_us = PICK(d, thinks);
+    s->window_max = PICK(d, windows);
     s->keys = (uint32_t)between(d, 1, KEYS_MAX);
     s->registers = (uint32_t)between(d, 0, s->keys);
     s->counters = (uint32_t)between(d, 0, s->keys - s->registers);

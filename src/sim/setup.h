@@ -13,6 +13,7 @@
 #define ROUNDS_MAX 64u
 #define CLIENTS_MAX 24u
 #define KEYS_MAX 8u
+#define WINDOW_MAX 8u
 
 /* One entry of the fault plan. Times are virtual. */
 struct fault {
@@ -81,7 +82,8 @@ struct setup {
     uint64_t rounds[ROUNDS_MAX]; /* when clients have something to do */
     uint32_t rounds_n;
     uint32_t clients;
-    uint32_t round_ops; /* of each client in each round */
+    uint32_t round_ops;  /* of each client in each round */
+    uint32_t window_max; /* operations that a client has under way at most */
     uint64_t think_us;  /* between two operations: [0, think_us] */
     uint32_t keys;
     uint32_t registers; /* the first of them are only read and written */

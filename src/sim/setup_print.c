@@ -68,8 +68,9 @@ static void print_weather(const struct weather *w, struct text *to)
 
 static void print_clients(const struct setup *s, struct text *to)
 {
-    text_add(to, "  clients: %u, %u rounds of %u, think %" PRIu64 " us; %u keys (%u registers, ",
-             s->clients, s->rounds_n, s->round_ops, s->think_us, s->keys, s->registers);
+    text_add(to, "  clients: %u, %u rounds of %u, window %u, think %" PRIu64 " us; ", s->clients,
+             s->rounds_n, s->round_ops, s->window_max, s->think_us);
+    text_add(to, "%u keys (%u registers, ", s->keys, s->registers);
     text_add(to, "%u counters), %u fillers; of 1000: hot %u, private %u, extra %u; values %u\n",
              s->counters, s->filler_keys, s->skew_permille, s->private_permille,
              s->extra_permille, s->value_profile);

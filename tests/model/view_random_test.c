@@ -181,7 +181,7 @@ static void fault_one(struct view_cluster *c)
                            (struct view_event){.kind = VIEW_EVENT_SUSPECT, .node = b});
         break;
     case 14:
-        newest(c, a)->wedged = !newest(c, a)->wedged;
+        view_cluster_wedge(c, c->node[a].current, !newest(c, a)->wedged);
         TELL("wedged %u: %d", a, newest(c, a)->wedged);
         break;
     case 15:

@@ -197,9 +197,22 @@ bool brute_accepts(const struct history *history)
     return true;
 }
 
+static int64_t gap_of(const struct generate *g)
+{
+    return g->value_gap == 0 ? 1 : g->value_gap;
+}
+
 static int64_t random_input(struct random *r, const struct generate *g, uint32_t i)
 {
-    return g->values == 0 ? (int64_t)i + 1 : (int64_t)random_below(r, (uint64_t)g->values);
+    int64_t input = g->values == 0 ? (int64_t)i + 1 : (int64_t)random_below(r, (uint64_t)g->values);
+    return input * gap_of(g);
+}
+
+/* Some deltas are negative if the values have gaps, so that sums go both ways between them. */
+static int64_t random_delta(struct random *r, const struct generate *g)
+{
+    int64_t delta = (int64_t)random_below(r, g->values == 0 ? 9 : (uint64_t)g->values);
+    return g->value_gap == 0 ? delta : delta - 1;
 }
 
 /* What a condition compares with: likely to hold now and then. */
@@ -207,7 +220,7 @@ static int64_t random_expected(struct random *r, const struct generate *g, int64
 {
     if (g->values != 0 && random_chance(r, 600000)) {
         int64_t expected = (int64_t)random_below(r, (uint64_t)g->values + 1);
-        return expected == g->values ? ABSENT : expected;
+        return expected == g->values ? ABSENT : expected * gap_of(g);
     }
     return random_chance(r, 700000) ? value : 0;
 }
@@ -270,7 +283,7 @@ void generate_history(struct random *r, const struct generate *g, struct history
         op->key = random_below(r, g->keys);
         int64_t *value = &at[op->key];
         op->kind = random_kind(r, g);
-        op->in = random_input(r, g, i);
+        op->in = op->kind == HISTORY_ADD ? random_delta(r, g) : random_input(r, g, i);
         op->expected = random_expected(r, g, *value);
         if (op->kind == HISTORY_READ || op->kind == HISTORY_DELETE ||
             op->kind == HISTORY_DELETE_IF) {

@@ -40,6 +40,7 @@ struct generate {
     uint32_t clients; /* each has one operation at a time, unless one's answer is lost */
     uint32_t keys;
     int64_t values;     /* inputs are below this; 0: every input is a value of its own */
+    int64_t value_gap;  /* values other than the deltas of ADD are multiples of it; 0 is 1 */
     uint32_t kinds;     /* bit i stands for kind i */
     uint32_t length_us; /* operations take up to this long, and clients pause as long */
     uint32_t unknown_ppm;

@@ -61,9 +61,11 @@ struct cluster {
     struct cluster_answer answer;
 };
 
-/* ---- env ---- */
+_Thread_local bool cluster_in_node;
 
-static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
+/* ---- env: each callback leaves the node and comes back to it ---- */
+
+static bool take_parcel(void *context, uint32_t worker, struct bytes *frame_out)
 {
     struct place *places = context;
     struct place *p = &places[worker];
@@ -84,6 +86,14 @@ static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
     return true;
 }
 
+static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
+{
+    cluster_in_node = false;
+    bool found = take_parcel(context, worker, frame_out);
+    cluster_in_node = true;
+    return found;
+}
+
 static void wake_place(struct place *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -92,7 +102,7 @@ static void wake_place(struct place *p)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes frame)
+static void send_parcel(void *context, uint32_t worker, uint8_t to, struct bytes frame)
 {
     struct place *from = &((struct place *)context)[worker];
     struct cluster *c = from->cluster;
@@ -114,6 +124,13 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
     p->wake = true;
     pthread_cond_signal(&p->woken);
     pthread_mutex_unlock(&p->lock);
+}
+
+static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes frame)
+{
+    cluster_in_node = false;
+    send_parcel(context, worker, to, frame);
+    cluster_in_node = true;
 }
 
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
@@ -183,6 +200,7 @@ static void start_node(struct cluster *c, uint32_t i)
         .calls_max = 256,
         .flows_max = 256,
         .sessions_max = 16,
+        .rules_off = c->config.rules_off,
         .view =
             {
                 .self = (uint8_t)i,
@@ -293,7 +311,9 @@ static void poll_node(struct cluster *c, uint32_t i)
     struct member *m = &c->members[i];
     for (uint32_t k = 0; k < c->config.workers[i]; k++) {
         struct worker *w = node_worker(m->node, k);
+        cluster_in_node = true;
         struct poll_result r = worker_poll(w, c->now_us, 16);
+        cluster_in_node = false;
         worker_check(w);
         if ((r.flags & POLL_WIPE) != 0) {
             cluster_kill(c, i);

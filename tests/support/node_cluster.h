@@ -30,6 +30,7 @@ struct cluster_config {
     uint32_t lease_us;   /* 0: 200 ms */
     uint64_t keys_expected; /* of the stores: 0 starts small, so that they grow */
     uint64_t memory_max;
+    uint64_t rules_off; /* HK_MUTANTS builds only */
     struct cluster_client client;
     uint64_t seed;
 };
@@ -40,6 +41,10 @@ void cluster_destroy(struct cluster *c);
 
 struct node *cluster_node(struct cluster *c, uint32_t node);
 bool cluster_alive(const struct cluster *c, uint32_t node);
+
+/* True while this thread is inside worker_poll and not in one of our callbacks: what is allocated
+ * then was allocated by the node. */
+extern _Thread_local bool cluster_in_node;
 
 /* ---- Virtual time, one thread ---- */
 

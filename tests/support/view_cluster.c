@@ -108,6 +108,55 @@ static void check_lease(struct view_cluster *c, uint32_t process)
     }
 }
 
+/* Rule 7: once a view is decided, no majority confirms the one before it. */
+static void check_confirms(struct view_cluster *c, uint32_t process, const struct view *decided)
+{
+    const struct view *before = NULL;
+    nodeset confirm = 0;
+    for (uint32_t i = 0; i < c->processes; i++) {
+        const struct cluster_process *p = &c->process[i];
+        const struct view *view = &p->machine.view;
+        if (p->alive && view->generation == decided->generation &&
+            view->epoch + 1 == decided->epoch && view_confirms(&p->machine, view->epoch)) {
+            confirm |= nodeset_of(p->node);
+            before = view;
+        }
+    }
+    if (before != NULL && view_majority(before, confirm)) {
+        fault(c, process, "a majority confirms a view that is over");
+    }
+}
+
+/* What a process may never experience: to go on after it was dropped, to come back with its old
+ * store, to serve before its workers had adopted the view in which it copied, to renew its
+ * lease with a wedged worker. */
+static void check_life(struct view_cluster *c, uint32_t process)
+{
+    struct cluster_process *p = &c->process[process];
+    const struct view_machine *m = &p->machine;
+    if (!p->alive) {
+        return;
+    }
+    uint32_t admitted = view_self_member(m) ? m->view.members[p->node].admitted : 0;
+    if (p->admitted != 0 && admitted == 0) {
+        fault(c, process, "a dropped process lives on");
+    } else if (p->admitted != 0 && admitted != p->admitted) {
+        fault(c, process, "a process was dropped and let in again unawares");
+    }
+    bool shadow = admitted != 0 && !nodeset_has(m->view.operational, p->node);
+    if (p->shadow && admitted != 0 && !shadow && m->adopted + 1 < m->view.epoch) {
+        fault(c, process, "a shadow was promoted before it had adopted its view");
+    }
+    p->admitted = admitted;
+    p->shadow = shadow;
+    /* One heartbeat may tell of progress that was made before. */
+    p->wedged_beats += p->wedged && !m->leaving && p->beat_us != m->heartbeat_sent_us;
+    p->beat_us = m->heartbeat_sent_us;
+    if (p->wedged_beats > 1) {
+        fault(c, process, "heartbeats with a wedged worker");
+    }
+}
+
 /* One view an epoch in each generation, and one first generation. What `recover` forms is outside
  * of the old generation's agreement: that is what the operator vouches for. */
 static void decided_add(struct view_cluster *c, uint32_t process, const struct view *view)
@@ -132,6 +181,7 @@ static void decided_add(struct view_cluster *c, uint32_t process, const struct v
     for (uint32_t i = 0; i < c->processes; i++) {
         check_lease(c, i);
     }
+    check_confirms(c, process, view);
 }
 
 /* Counts the acceptance, and knows of the decision before any process does. */
@@ -321,6 +371,7 @@ void view_cluster_event(struct view_cluster *c, uint32_t process, struct view_ev
     accepted_note(c, process);
     effects_apply(c, process);
     check_lease(c, process);
+    check_life(c, process);
     p->tick_at = true_time(c, p->node, view_deadline(&p->machine));
 }
 
@@ -354,6 +405,12 @@ uint32_t view_cluster_start(struct view_cluster *c, uint8_t node)
     c->node[node].restart_at = UINT64_MAX;
     c->node[node].started = true;
     return index;
+}
+
+void view_cluster_wedge(struct view_cluster *c, uint32_t process, bool wedged)
+{
+    c->process[process].wedged = wedged;
+    c->process[process].wedged_beats = 0;
 }
 
 void view_cluster_crash(struct view_cluster *c, uint32_t process)

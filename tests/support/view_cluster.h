@@ -1,8 +1,9 @@
 /* A few view machines on a network in one thread: virtual time, clocks that drift, messages that
  * are lost, doubled and delayed, processes that crash, pause and come back. A test either lets
  * time run (view_cluster_run), or steps processes and delivers messages one by one. After every
- * step the cluster checks agreement, lease safety and live majorities, and keeps the first fault
- * that it finds instead of failing, so that a test can also ask for one. */
+ * step the cluster checks what the rules promise (agreement, lease safety, live majorities, ...),
+ * and keeps the first fault that it finds instead of failing, so that a test can also ask for
+ * one. */
 #ifndef HORKOS_TESTS_VIEW_CLUSTER_H
 #define HORKOS_TESTS_VIEW_CLUSTER_H
 
@@ -24,8 +25,12 @@ struct cluster_process {
     bool alive;
     bool paused;
     bool wedged;       /* its ticks say that a worker made no progress */
+    uint32_t wedged_beats; /* heartbeats sent since then */
+    uint64_t beat_us;      /* number of the last one seen */
     bool stuck;        /* its workers never adopt a view */
     bool wiped, left;  /* it was told so */
+    uint32_t admitted; /* the epoch that admitted it, as it last knew; 0: never a member */
+    bool shadow;       /* its role as it last knew */
     uint64_t tick_at;  /* true time, as all below */
     uint64_t adopt_at; /* UINT64_MAX: nothing to adopt */
     uint64_t copied_at;
@@ -98,6 +103,7 @@ void view_cluster_init(struct view_cluster *c, uint32_t nodes, uint64_t seed);
 /* A new process of the node, which knows only what the node kept; gives its index. The older ones
  * of the node go on if they are alive. */
 uint32_t view_cluster_start(struct view_cluster *c, uint8_t node);
+void view_cluster_wedge(struct view_cluster *c, uint32_t process, bool wedged);
 void view_cluster_crash(struct view_cluster *c, uint32_t process);
 /* Lets time run: messages travel, timers fire, workers adopt, the wiped come back. */
 void view_cluster_run(struct view_cluster *c, uint64_t until);

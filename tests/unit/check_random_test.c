@@ -166,13 +166,31 @@ static void test_counters(void **state)
     run_many(g, 4, 10000);
 }
 
+/* Some of the gaps are too wide for the ADDs of unknown outcome in the history, some are not. */
+static void test_families(void **state)
+{
+    (void)state;
+    struct generate g = {.clients = 4,
+                         .keys = 1,
+                         .values = 3,
+                         .value_gap = 3,
+                         .kinds = ALL_KINDS,
+                         .length_us = 10,
+                         .unknown_ppm = 300000};
+    run_many(g, 4, 10000);
+    g.kinds = READ_WRITE | KIND(HISTORY_ADD);
+    run_many(g, 4, 20000);
+    g.kinds |= KIND(HISTORY_DELETE) | KIND(HISTORY_SET_IF);
+    run_many(g, 4, 10000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_registers),  cmocka_unit_test(test_registers_of_keys),
         cmocka_unit_test(test_few_values), cmocka_unit_test(test_all_kinds),
         cmocka_unit_test(test_no_add),     cmocka_unit_test(test_conditions),
-        cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_counters),   cmocka_unit_test(test_families),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
