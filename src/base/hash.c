@@ -1,8 +1,5 @@
 #include "base/hash.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/random.h"
 
 _Static_assert(HASH_SECRET_BYTES >= XXH3_SECRET_SIZE_MIN, "what XXH3 asks for");
@@ -17,7 +14,7 @@ void hash_secret_init(struct hash_secret *secret, uint64_t seed)
     }
 }
 
-uint64_t hash_bytes(const struct hash_secret *secret, struct bytes bytes)
+uint64_t hash_long(const struct hash_secret *secret, struct bytes bytes)
 {
     return XXH3_64bits_withSecret(bytes.at, bytes.n, secret->at, HASH_SECRET_BYTES);
 }

@@ -352,6 +352,12 @@ static enum evaluated evaluate_locked(struct worker *w, struct call *c, const st
     int err = HK_OK;
     if (ref->object != NULL && s->event.rmw) {
         struct bytes stored = store_value_of(ref, w->scratch, STORE_INLINE_MAX);
+        if (stored.n > 0 && stored.n <= STORE_INLINE_MAX) {
+            /* The new value may point into the old one, which is written over in place; values out
+             * of line stay as they are. */
+            memmove(w->scratch, stored.at, stored.n);
+            stored.at = w->scratch;
+        }
         err = op_state_from_stored(stored, store_meta(ref).flags, &old);
     }
     if (err == HK_OK && op->kind != OP_EXPIRED && op_state_expired(&old, w->wall_ms)) {

@@ -459,6 +459,27 @@ static void check_forecast(struct world *world, const struct sim_op *op, const s
                     text, f->ok, f->out);
 }
 
+/* What comes out is not linearizable, whatever happened meanwhile: values are written once. */
+static void tamper(struct world *world, struct sim_op *op)
+{
+    struct tampering *t = &world->clients.tampering;
+    struct history_op *h = &op->h;
+    const struct sim_key *key = &world->clients.keys[op->key];
+    if (h->kind != HISTORY_READ || key->private || key->class == KEY_COUNTER ||
+        (t->seen > 0 && (op->key != t->key || h->begin_us <= t->after_us))) {
+        return;
+    }
+    if (t->seen == 0 && h->out != HISTORY_ABSENT) {
+        *t = (struct tampering){1, op->key, h->out, h->end_us};
+    } else if (t->seen == 1 && h->out != t->first) {
+        t->seen = 2;
+        t->after_us = h->end_us;
+    } else if (t->seen == 2) {
+        t->seen = 3;
+        h->out = t->first;
+    }
+}
+
 static void answered_well(struct world *world, struct sim_op *op, struct client *c)
 {
     finish(world, op, HISTORY_OK);
@@ -468,6 +489,9 @@ static void answered_well(struct world *world, struct sim_op *op, struct client 
     }
     if (op->extra) {
         return;
+    }
+    if (world->config->tamper) {
+        tamper(world, op);
     }
     struct sim_key *key = &world->clients.keys[op->key];
     if (op->h.kind == HISTORY_READ) {

@@ -74,6 +74,15 @@ struct client {
     int64_t private_value;
 };
 
+/* For tests: a value that was read, and then another one, and who reads after both is made to see
+ * the first again. */
+struct tampering {
+    uint32_t seen;        /* values seen so far; 3: it is done */
+    uint32_t key;
+    int64_t first;
+    uint64_t after_us;    /* the end of the latest read that counts, as in the history */
+};
+
 struct clients {
     struct client at[CLIENTS_MAX + SIM_NODES_MAX];
     uint32_t n;
@@ -83,6 +92,7 @@ struct clients {
     uint32_t keys_n, keys_capacity;
     uint32_t extra_first; /* keys of operations that histories do not know; fillers follow */
     uint32_t fillers_done;
+    struct tampering tampering;
     int64_t next_value; /* every value that is written is new */
 };
 

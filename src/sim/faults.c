@@ -163,6 +163,7 @@ static void begin_leave(struct world *world, uint32_t i)
     m->leaving_fault = i;
     world->faults[i].phase = FAULT_TRAPPED;
     worker_leave(node_worker(m->node, 0));
+    ghost_polled(m, 0); /* its lease ends before anybody hears of it */
     machine_notice(m, 0);
     /* A service manager loses patience, too. */
     world_plan(world, world->now_us + 4 * world->setup.lease_us, HAPPENS_TRAP_TIMEOUT, i, 0, 0,

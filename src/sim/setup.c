@@ -76,7 +76,7 @@ static void draw_protocol(struct drawing *d)
 /* Parts per million; zero if the kind is not allowed or not drawn. */
 static uint32_t draw_intensity(struct drawing *d, enum sim_fault kind, bool force)
 {
-    static const uint32_t intensities[] = {1000, 5000, 20000, 80000};
+    static const uint32_t intensities[] = {3000, 6000, 20000, 80000};
     if (!allowed(d, kind) || (!force && !chance(d, 500))) {
         return 0;
     }
@@ -100,21 +100,24 @@ static void draw_weather(struct drawing *d)
     w->spike_us = PICK(d, spikes);
 }
 
-/* Every run is to meet at least three kinds of fault, as far as that many are allowed. */
+/* Every run is to meet at least three kinds of fault, as far as that many are allowed; and what is
+ * drawn does not always befall somebody. */
 static void draw_more_weather(struct drawing *d)
 {
     static const enum sim_fault kinds[] = {SIM_FAULT_LOSS, SIM_FAULT_REORDER, SIM_FAULT_DUPLICATE,
                                            SIM_FAULT_DELAY, SIM_FAULT_CORRUPT};
     struct weather *w = &d->setup->weather;
-    for (size_t i = 0; i < 5 && __builtin_popcount(d->drawn) < 4; i++) {
-        if ((d->drawn >> kinds[i] & 1u) != 0) {
-            continue;
+    uint32_t *ppm[] = {&w->loss_ppm, &w->reorder_ppm, &w->duplicate_ppm, &w->spike_ppm,
+                       &w->corrupt_ppm};
+    uint32_t n = 0;
+    for (size_t i = 0; i < 5; i++) {
+        n += *ppm[i] > 0;
+    }
+    for (size_t i = 0; i < 5 && n < 3; i++) {
+        if (*ppm[i] == 0) {
+            *ppm[i] = draw_intensity(d, kinds[i], true);
+            n += *ppm[i] > 0;
         }
-        uint32_t *ppm[] = {&w->loss_ppm, &w->reorder_ppm, &w->duplicate_ppm, &w->spike_ppm,
-                           &w->corrupt_ppm};
-        *ppm[i] = draw_intensity(d, kinds[i], true);
-        /* With the mildest intensity it might not happen even once. */
-        *ppm[i] = *ppm[i] == 1000 ? 5000 : *ppm[i];
     }
 }
 

@@ -50,6 +50,7 @@ struct sim_config {
     uint32_t faults;       /* bits of enum sim_fault that may happen */
     enum sim_choice o3;    /* [H] O3: ACKs to all */
     enum sim_choice async; /* [H] 4.3.6: a majority confirms reads */
+    bool tamper;           /* for tests: one read is recorded wrongly, which must be noticed */
     FILE *trace;           /* everything that happens, for people; NULL: nothing */
     /* HK_MUTANTS builds only: bits of enum view_rule, hermes_rule, node_rule. */
     uint64_t view_rules_off;

@@ -73,6 +73,11 @@ enum view_verdict view_acceptor_prepare(struct view_machine *m, const struct vie
         view_ignore(m, VIEW_IGNORED_INVALID);
         return VIEW_VERDICT_NONE;
     }
+    if ((prepare->flags & VIEW_PREPARE_RECOVER) != 0 && m->now_us < m->lease_until_us) {
+        /* This survivor has a majority's word: the operator is mistaken. */
+        view_ignore(m, VIEW_IGNORED_OPERATOR);
+        return VIEW_VERDICT_NONE;
+    }
     int order = view_ballot_compare(&prepare->ballot, &a->promised);
     if (order < 0 || (order > 0 && busy(m, &prepare->ballot))) {
         return VIEW_VERDICT_REFUSED;

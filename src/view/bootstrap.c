@@ -69,38 +69,45 @@ void view_first_value(struct view_machine *m, struct view *next_out)
     }
 }
 
+/* An order that could not be carried out is forgotten: should it fire when a partition has mended,
+ * it would throw out members that live. */
+#define RECOVER_LEASES 20u
+
 void view_on_recover(struct view_machine *m, nodeset survivors)
 {
     uint8_t self = m->config.self;
-    if (!view_operational(&m->view, self, m->config.nonce) || m->leaving ||
-        !nodeset_has(survivors, self) || !nodeset_within(survivors, m->view.live)) {
+    bool fits = view_operational(&m->view, self, m->config.nonce) && !m->leaving &&
+                nodeset_has(survivors, self) && nodeset_within(survivors, m->view.live);
+    /* A lease is the word of a majority, so nothing is lost that would have to be recovered. */
+    if (!fits || m->now_us < m->lease_until_us) {
         view_ignore(m, VIEW_IGNORED_OPERATOR);
         return;
     }
+    view_proposer_reset(m);
     m->survivors = survivors;
+    m->survivors_until_us = m->now_us + RECOVER_LEASES * (uint64_t)m->config.lease_us;
     m->proposer.generation = draw_generation(&m->random, m->view.generation);
-    m->proposer.phase = VIEW_PHASE_IDLE;
-    m->proposer.not_before_us = m->now_us;
 }
 
 bool view_recover_value(const struct view_machine *m, const struct view *accepted,
                         struct view *next_out)
 {
+    nodeset staying = m->view.live & m->survivors;
+    if (accepted != NULL) {
+        /* That view may have been decided, and those whom it drops may have missed its writes:
+         * they have to join again. */
+        staying &= ~view_dropped(&m->view, accepted);
+    }
     *next_out = m->view;
     next_out->generation_old = m->view.generation;
     next_out->generation = m->proposer.generation;
     next_out->epoch++;
-    next_out->configured = m->survivors;
+    next_out->configured = staying;
     next_out->configured_old = 0;
-    nodeset staying = m->view.live & m->survivors;
-    if (accepted != NULL) {
-        /* That view may have been decided, and those whom it drops may have missed its writes. */
-        staying &= ~view_dropped(&m->view, accepted);
-    }
     for (nodeset rest = m->view.live & ~staying; rest != 0; rest &= rest - 1) {
         memset(&next_out->members[nodeset_first(rest)], 0, sizeof next_out->members[0]);
     }
     next_out->live = staying;
     next_out->operational &= staying;
-    return next_out->operational != 0 && view_majority(next_out, staying);
+    return next_out->operational != 0;
 }

@@ -102,6 +102,7 @@ struct view_machine {
     uint64_t drops_from_us; /* rule 3: before this time no drop is accepted */
     nodeset wanted;         /* VIEW_EVENT_CONFIGURE: what the operator asked for; else 0 */
     nodeset survivors;      /* VIEW_EVENT_RECOVER: whom the operator named; else 0 */
+    uint64_t survivors_until_us; /* then the order is forgotten */
     uint32_t adopted;       /* the epoch that all workers are in */
     uint8_t progress;       /* every worker made progress since the last heartbeat */
     uint8_t copied;

@@ -237,6 +237,11 @@ void view_duties_tick(struct view_machine *m, struct view_effects *fx)
     nodeset drops;
 
     p->start_us = UINT64_MAX;
+    if (m->survivors != 0 && m->now_us >= m->survivors_until_us) {
+        m->survivors = 0;
+        view_proposer_reset(m);
+        view_ignore(m, VIEW_IGNORED_OPERATOR);
+    }
     if (p->phase != VIEW_PHASE_IDLE) {
         return;
     }

@@ -132,7 +132,12 @@ static bool value_choose(struct view_machine *m)
 
     if (m->survivors != 0 && (!bound || p->value.generation == m->view.generation)) {
         struct view accepted = p->value;
-        return view_recover_value(m, bound ? &accepted : NULL, &p->value);
+        bool fits = view_recover_value(m, bound ? &accepted : NULL, &p->value);
+        if (!fits) {
+            m->survivors = 0;
+            view_ignore(m, VIEW_IGNORED_OPERATOR);
+        }
+        return fits;
     }
     if (bound) {
         return true;

@@ -144,11 +144,12 @@ static void check_life(struct view_cluster *c, uint32_t process)
         fault(c, process, "a process was dropped and let in again unawares");
     }
     bool shadow = admitted != 0 && !nodeset_has(m->view.operational, p->node);
-    if (p->shadow && admitted != 0 && !shadow && m->adopted + 1 < m->view.epoch) {
+    if (p->shadow && admitted != 0 && !shadow && m->adopted < p->epoch) {
         fault(c, process, "a shadow was promoted before it had adopted its view");
     }
     p->admitted = admitted;
     p->shadow = shadow;
+    p->epoch = m->view.epoch;
     /* One heartbeat may tell of progress that was made before. */
     p->wedged_beats += p->wedged && !m->leaving && p->beat_us != m->heartbeat_sent_us;
     p->beat_us = m->heartbeat_sent_us;

@@ -30,7 +30,8 @@ struct cluster_process {
     bool stuck;        /* its workers never adopt a view */
     bool wiped, left;  /* it was told so */
     uint32_t admitted; /* the epoch that admitted it, as it last knew; 0: never a member */
-    bool shadow;       /* its role as it last knew */
+    bool shadow;       /* its role as it last knew, in ... */
+    uint32_t epoch;    /* ... this view */
     uint64_t tick_at;  /* true time, as all below */
     uint64_t adopt_at; /* UINT64_MAX: nothing to adopt */
     uint64_t copied_at;

@@ -84,7 +84,7 @@ static void test_registers(void **state)
                                .length_us = 8,
                                .unknown_ppm = 150000,
                                .failed_ppm = 50000},
-             4, 20000);
+             4, 10000);
 }
 
 static void test_registers_of_keys(void **state)
@@ -106,7 +106,7 @@ static void test_few_values(void **state)
                                .kinds = READ_WRITE | KIND(HISTORY_DELETE),
                                .length_us = 6,
                                .unknown_ppm = 150000},
-             5, 20000);
+             5, 10000);
 }
 
 static void test_all_kinds(void **state)
@@ -119,7 +119,7 @@ static void test_all_kinds(void **state)
                          .length_us = 6,
                          .unknown_ppm = 200000,
                          .failed_ppm = 50000};
-    run_many(g, 4, 20000);
+    run_many(g, 4, 8000);
     g.keys = 2;
     run_many(g, 6, 4000);
 }
@@ -133,7 +133,7 @@ static void test_no_add(void **state)
                          .kinds = NO_ADD,
                          .length_us = 12,
                          .unknown_ppm = 300000};
-    run_many(g, 5, 20000);
+    run_many(g, 5, 8000);
     g.values = 0;
     run_many(g, 5, 10000);
 }
@@ -149,7 +149,7 @@ static void test_conditions(void **state)
                                         KIND(HISTORY_SET_ABSENT) | KIND(HISTORY_DELETE_IF),
                                .length_us = 10,
                                .unknown_ppm = 350000},
-             5, 20000);
+             5, 10000);
 }
 
 static void test_counters(void **state)
@@ -161,7 +161,7 @@ static void test_counters(void **state)
                          .kinds = KIND(HISTORY_ADD) | KIND(HISTORY_READ),
                          .length_us = 12,
                          .unknown_ppm = 300000};
-    run_many(g, 4, 10000);
+    run_many(g, 4, 8000);
     g.kinds |= KIND(HISTORY_DELETE) | KIND(HISTORY_WRITE) | KIND(HISTORY_SET_ABSENT);
     run_many(g, 4, 10000);
 }
@@ -177,9 +177,9 @@ static void test_families(void **state)
                          .kinds = ALL_KINDS,
                          .length_us = 10,
                          .unknown_ppm = 300000};
-    run_many(g, 4, 10000);
+    run_many(g, 4, 8000);
     g.kinds = READ_WRITE | KIND(HISTORY_ADD);
-    run_many(g, 4, 20000);
+    run_many(g, 4, 8000);
     g.kinds |= KIND(HISTORY_DELETE) | KIND(HISTORY_SET_IF);
     run_many(g, 4, 10000);
 }

@@ -168,6 +168,35 @@ static void values_expire_everywhere_at_once(void **state)
     cluster_destroy(c);
 }
 
+/* An update whose new value is a piece of the old one: every member must get the bytes that the
+ * coordinator stored. */
+static void a_value_outlives_its_deadline_unharmed(void **state)
+{
+    (void)state;
+    static char value[964];
+    struct cluster *c = three(1);
+    for (uint32_t i = 0; i < sizeof value; i++) {
+        value[i] = (char)('a' + i % 23);
+    }
+    struct op op = {.kind = OP_SET,
+                    .flags = OPF_DEADLINE,
+                    .key = text("p"),
+                    .value = bytes_of(value, sizeof value),
+                    .number = (int64_t)(*cluster_wall_ms(c) + 1000000)};
+    struct op persist = {.kind = OP_PERSIST, .key = text("p")};
+    struct op expire = {.kind = OP_EXPIRE, .key = text("p"), .number = op.number};
+    assert_int_equal(cluster_call(c, 0, &op).kind, ANSWER_OK);
+    for (uint32_t round = 0; round < 3; round++) {
+        assert_int_equal(cluster_call(c, round, round % 2 == 0 ? &persist : &expire).number, 1);
+        for (uint32_t i = 0; i < 3; i++) {
+            struct cluster_answer a = get(c, i, "p");
+            assert_int_equal(a.n, sizeof value);
+            assert_memory_equal(a.value, value, sizeof value);
+        }
+    }
+    cluster_destroy(c);
+}
+
 static bool nothing_stored(struct cluster *c, void *context)
 {
     (void)context;
@@ -230,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_dead_member_is_dropped_and_comes_back),
         cmocka_unit_test(a_minority_refuses),
         cmocka_unit_test(values_expire_everywhere_at_once),
+        cmocka_unit_test(a_value_outlives_its_deadline_unharmed),
         cmocka_unit_test(tombstones_are_forgotten_by_all),
         cmocka_unit_test(asynchronous_reads_need_a_majority),
     };

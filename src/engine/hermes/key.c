@@ -131,7 +131,7 @@ static void send_inv(struct key_step *s, nodeset set, const struct slot *slot)
     struct effect *e = effects_add(s->fx, EFF_BCAST);
     e->code = HERMES_INV;
     e->flags = stored_flags(s->meta);
-    if (slot->kind == FLOW_UPDATE && (slot->flags & SLOT_RESENT) == 0 && acks_to_all(s)) {
+    if (slot->kind == FLOW_UPDATE && acks_to_all(s)) {
         e->flags |= HERMES_F_ACK_ALL;
     }
     e->with = EFF_VALUE;

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Runs seeds through the program and asks for what a run of seeds must show: no violation, enough
+# operations and kinds of fault in each run, and views that change.
+#
+# $HORKOS_PROGRAM is the program; $HORKOS_SIM_SEEDS how many seeds 3 nodes get (200).
+set -eu
+program=${HORKOS_PROGRAM:?}
+seeds=${HORKOS_SIM_SEEDS:-200}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# field NAME: a number of the report.
+field() {
+    sed -n "s/^ *\"$1\": \([0-9.]*\),*\$/\1/p" "$work/report" | head -n 1
+}
+
+# at_least NAME LEAST
+at_least() {
+    value=$(field "$1")
+    awk -v value="$value" -v least="$2" 'BEGIN { exit !(value != "" && value + 0 >= least) }' || {
+        echo "$1 is $value, and $2 is wanted"
+        exit 1
+    }
+}
+
+# run NODES SEEDS [OPTION...]
+run() {
+    nodes=$1
+    count=$2
+    shift 2
+    "$program" sim --engine hermes --nodes "$nodes" --seeds "$count" --json "$@" \
+        >"$work/report" || {
+        cat "$work/report"
+        exit 1
+    }
+    echo "$nodes nodes, $count seeds $*: $(field view_changes) view changes," \
+        "$(field wall_seconds) s, hash $(sed -n 's/^ *"hash": "\(.*\)",*$/\1/p' "$work/report")"
+    at_least least_ok_a_seed 300
+}
+
+run 3 "$seeds"
+at_least fault_kinds_least 3
+at_least view_changes_a_seed 1
+run 5 $((seeds / 5))
+at_least fault_kinds_least 3
+at_least view_changes_a_seed 1
+run 7 $((seeds / 20))
+run 4 $((seeds / 20))
+run 2 $((seeds / 20))
+run 1 $((seeds / 20))
+run 3 $((seeds / 10)) --async --from 5000
+run 3 $((seeds / 10)) --o3 --from 6000
