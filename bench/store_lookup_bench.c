@@ -216,8 +216,9 @@ static double measure_batch(const struct bench *b)
     double start = now();
     for (uint64_t i = 0; i < n; i += STORE_BATCH_MAX) {
         for (uint32_t j = 0; j < STORE_BATCH_MAX; j++) {
-            keys[j] = bytes_of(&b->stream[i + j], 8);
-            hashes[j] = store_hash(b->store, keys[j]);
+            struct bytes k = bytes_of(&b->stream[i + j], 8);
+            hashes[j] = store_hash(b->store, k);
+            keys[j] = k;
         }
         store_read_batch(b->store, b->thread, STORE_BATCH_MAX, keys, hashes, buffers,
                          sizeof(space[0]), values, errs);

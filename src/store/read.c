@@ -24,7 +24,6 @@ static const struct object *read_candidate(const struct bucket *b, uint64_t hash
 static void prefetch_candidate(const struct object *o)
 {
     __builtin_prefetch(o);
-    __builtin_prefetch((const uint8_t *)o + 63);
 }
 
 void store_prefetch_object(const struct store *store, uint64_t hash)
