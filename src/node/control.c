@@ -57,6 +57,12 @@ void control_event(struct worker *w, struct view_event *event)
     event->now_us = w->now_us;
     n->effects->n = 0;
     view_step(&n->machine, event, n->effects);
+    if (view_lease_until(&n->machine) <
+        atomic_load_explicit(&n->lease_until_us, memory_order_relaxed)) {
+        /* A message of this step may let others decide a view without this node: no worker may
+         * start a poll under the old lease once it has left. */
+        publish_lease(w);
+    }
     for (uint32_t i = 0; i < n->effects->n; i++) {
         const struct view_effect *e = &n->effects->e[i];
         switch (e->kind) {
