@@ -139,7 +139,9 @@ static void begin_stall(struct world *world, uint32_t i)
     struct machine *m = &world->machines[f->node];
     struct actor *a = &m->actors[f->worker];
     activate(world, i);
-    a->stalls++;
+    if (a->stalls++ == 0) {
+        a->stalled_us = world->now_us;
+    }
     a->poll_at_us = NEVER;
     a->poll_token++;
     m->disturbed_us = world->now_us;
@@ -149,12 +151,19 @@ static void begin_stall(struct world *world, uint32_t i)
     }
 }
 
+/* A process that may not leave yet, because too few would remain, is killed some time; but not if
+ * that strands the others. */
+static void plan_patience(struct world *world, uint32_t i)
+{
+    world_plan(world, world->now_us + 4 * world->setup.lease_us, HAPPENS_TRAP_TIMEOUT, i, 0, 0,
+               NULL);
+}
+
 static void begin_leave(struct world *world, uint32_t i)
 {
     const struct fault *f = fault_at(world, i);
     struct machine *m = &world->machines[f->node];
-    if (m->state != MACHINE_UP || m->leaving || m->trap != TRAP_NONE ||
-        !ghost_may_lose(world, f->node)) {
+    if (m->state != MACHINE_UP || m->leaving || m->trap != TRAP_NONE) {
         defer(world, i);
         return;
     }
@@ -165,9 +174,7 @@ static void begin_leave(struct world *world, uint32_t i)
     worker_leave(node_worker(m->node, 0));
     ghost_polled(m, 0); /* its lease ends before anybody hears of it */
     machine_notice(m, 0);
-    /* A service manager loses patience, too. */
-    world_plan(world, world->now_us + 4 * world->setup.lease_us, HAPPENS_TRAP_TIMEOUT, i, 0, 0,
-               NULL);
+    plan_patience(world, i);
 }
 
 void fault_left(struct machine *m)
@@ -212,10 +219,12 @@ void fault_trap_timeout(struct world *world, uint32_t i)
         return;
     }
     if (f->kind == SIM_FAULT_LEAVE) {
-        if (m->node != NULL && m->leaving && m->leaving_fault == i) {
+        if (m->node == NULL || !m->leaving || m->leaving_fault != i) {
+            world->faults[i].phase = FAULT_OVER; /* it crashed meanwhile */
+        } else if (ghost_may_lose(world, f->node)) {
             fault_left(m);
         } else {
-            world->faults[i].phase = FAULT_OVER; /* it crashed meanwhile, or was dropped */
+            plan_patience(world, i);
         }
         return;
     }

@@ -13,6 +13,12 @@ void ghost_deinit(struct ghost *ghost)
     free(ghost->views);
 }
 
+void ghost_forget(struct world *world)
+{
+    ghost_deinit(&world->ghost);
+    world->ghost = (struct ghost){0};
+}
+
 const struct view *ghost_newest(const struct world *world)
 {
     const struct ghost *ghost = &world->ghost;
@@ -92,8 +98,7 @@ static void add_view(struct world *world, const struct view *view)
     if (at + 1 == ghost->n) {
         ghost->prepared_drops = ghost->accepted_drops = 0;
     }
-    stats->views++;
-    stats->view_changes = stats->views - 1;
+    stats->view_changes += stats->views++ > 0;
     if (view->generation != ghost->views[0].generation ||
         view->generation != ghost->views[ghost->n - 1].generation) {
         world_violation(world, "two clusters came into being, of different generations");
@@ -220,6 +225,25 @@ static void check_acknowledged(struct machine *m, const struct sim_op *op,
 
 /* ---- After each poll ---- */
 
+/* Heartbeats leave only if every worker has made progress since the last one: a wedged worker does
+ * not keep the lease. One heartbeat may have been on its way, one be due already. */
+static void check_healthy(struct machine *m)
+{
+    struct world *world = m->world;
+    const struct setup *s = &world->setup;
+    for (uint32_t i = 1; i < s->workers; i++) {
+        const struct actor *a = &m->actors[i];
+        if (a->stalls == 0 || a->stalled_us < m->started_us) {
+            continue;
+        }
+        uint64_t last_us = machine_clock(m, a->stalled_us) + 3 * s->heartbeat_us + s->lease_us;
+        if (world->ghost.lease_until_us[m->id] > last_us) {
+            world_violation(world, "node %u renews its lease, and its worker %u stands still since "
+                                   "%" PRIu64 " us", m->id, i, world->now_us - a->stalled_us);
+        }
+    }
+}
+
 void ghost_polled(struct machine *m, uint32_t worker)
 {
     struct world *world = m->world;
@@ -234,6 +258,7 @@ void ghost_polled(struct machine *m, uint32_t worker)
         world->ghost.lease_until_us[m->id] = status.lease_until_us;
         world->ghost.adopted_epoch[m->id] = status.epoch_adopted;
         check_leases(world);
+        check_healthy(m);
     }
     for (size_t i = 0; i < m->outputs_n; i++) {
         if (m->outputs[i].parcel != NULL) {

@@ -26,6 +26,8 @@ struct ghost {
 };
 
 void ghost_deinit(struct ghost *ghost);
+/* All data is gone: views of old say nothing any more. */
+void ghost_forget(struct world *world);
 /* The newest decided view that anybody held; NULL before the first. */
 const struct view *ghost_newest(const struct world *world);
 /* After each poll of the machine. */

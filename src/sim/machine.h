@@ -38,6 +38,7 @@ struct actor {
     bool took;             /* the running poll was given a frame or an operation */
     uint32_t spins;        /* polls in a row with something to do, but no input and no output */
     uint32_t stalls;       /* faults that stop it at the moment */
+    uint64_t stalled_us;   /* when the latest of them began */
     uint64_t stale_us;     /* it read its clock then, and has not polled since; 0: not so */
     uint64_t stale_step;
 };

@@ -92,9 +92,10 @@ static void print_entry(struct text *to, uint8_t node, const struct entry *e)
         text_add(to, " node %u: nothing;", node);
         return;
     }
-    text_add(to, " node %u: ts %" PRIu64 ".%" PRIu32 " state %u flags %x, %" PRIu32 " bytes;", node,
+    text_add(to, " node %u: ts %" PRIu64 ".%" PRIu32 " state %u flags %x, %" PRIu32 " bytes", node,
              stamp_version(e->meta.ts), stamp_cid(e->meta.ts), e->meta.state, e->meta.flags,
              e->value_n);
+    text_add(to, " of hash %08" PRIx32 ";", (uint32_t)e->value_hash);
 }
 
 static bool is_tombstone(const struct entry *e)

@@ -102,7 +102,7 @@ static const char *not_whole(struct world *world, uint8_t *node_out)
 
 static void enter_phase(struct world *world, enum phase phase)
 {
-    static const char *const names[] = {"safety", "calm", "drain", "read", "equal", "over"};
+    static const char *const names[] = {"safety", "calm", "drain", "read", "equal", "blackout", "over"};
     world->phase = phase;
     trace_line(world, "phase: %s", names[phase]);
     trace_note(&world->trace, phase);
@@ -151,7 +151,7 @@ static void explain_clients(struct world *world, struct text *why)
 static void not_well(struct world *world)
 {
     static const char *const wants[] = {"", "come back", "end", "answer every read",
-                                        "become equal", ""};
+                                        "become equal", "", ""};
     struct text why = {0};
     uint8_t node = 0;
     const char *missing = not_whole(world, &node);
@@ -173,10 +173,41 @@ static void not_well(struct world *world)
     text_deinit(&why);
 }
 
+/* In some runs the power of all nodes fails at the end. Their data is gone, and their state files
+ * are not: they must refuse to begin a new cluster. */
+static void black_out(struct world *world)
+{
+    if (!world->setup.blackout) {
+        enter_phase(world, PHASE_OVER);
+        return;
+    }
+    enter_phase(world, PHASE_BLACKOUT);
+    world->dark_us = world->now_us;
+    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+        machine_stop(&world->machines[i], true);
+    }
+    ghost_forget(world);
+    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+        machine_start(&world->machines[i]);
+    }
+}
+
+static void look_dark(struct world *world)
+{
+    if (ghost_newest(world) != NULL) {
+        world_violation(world, "after a loss of all power the nodes form a new cluster by "
+                               "themselves");
+    } else if (world->now_us - world->dark_us > 4 * world->setup.lease_us) {
+        enter_phase(world, PHASE_OVER);
+    }
+}
+
 static void look(struct world *world)
 {
     struct text why = {0};
-    look_settled(world);
+    if (world->phase != PHASE_BLACKOUT) {
+        look_settled(world);
+    }
     switch (world->phase) {
     case PHASE_CALM:
         look_calm(world);
@@ -194,8 +225,11 @@ static void look(struct world *world)
         break;
     case PHASE_EQUAL:
         if (replicas_equal(world, &why)) {
-            enter_phase(world, PHASE_OVER);
+            black_out(world);
         }
+        break;
+    case PHASE_BLACKOUT:
+        look_dark(world);
         break;
     case PHASE_SAFETY:
     case PHASE_OVER:
@@ -206,6 +240,9 @@ static void look(struct world *world)
         return;
     }
     uint64_t calm_us = world->now_us - world->healed_us;
+    if (world->phase == PHASE_BLACKOUT) {
+        calm_us = 0;
+    }
     bool hopeless = ghost_stranded(world) &&
                     calm_us > world->setup.life_us + 8 * world->setup.lease_us;
     if (hopeless || calm_us > world->setup.liveness_us) {

@@ -67,6 +67,8 @@ struct setup {
     bool o3;
     bool async;
     bool clocks_differ;
+    bool gentle;   /* no frame lives long */
+    bool blackout; /* in the end all nodes lose their power at once */
     /* Node and protocol. */
     uint64_t lease_us, margin_us, heartbeat_us, suspect_us;
     uint64_t mlt_us, grace_us, answer_us, no_lease_us, parked_us, sweep_us;

@@ -82,8 +82,9 @@ static void print_clients(const struct setup *s, struct text *to)
 
 void setup_print(const struct setup *s, struct text *to)
 {
-    text_add(to, "seed %" PRIu64 ": %u nodes of %u workers%s%s\n ", s->seed, s->nodes, s->workers,
-             s->o3 ? ", O3" : "", s->async ? ", asynchronous reads" : "");
+    text_add(to, "seed %" PRIu64 ": %u nodes of %u workers%s%s%s%s\n ", s->seed, s->nodes,
+             s->workers, s->o3 ? ", O3" : "", s->async ? ", asynchronous reads" : "",
+             s->gentle ? ", gentle" : "", s->blackout ? ", blackout" : "");
     print_ms(to, "lease", s->lease_us);
     print_ms(to, "margin", s->margin_us);
     print_ms(to, "heartbeat", s->heartbeat_us);

@@ -38,6 +38,7 @@ enum phase {
     PHASE_DRAIN, /* nothing new; what is under way ends */
     PHASE_READ,  /* every key is read at every node */
     PHASE_EQUAL, /* replicas become equal */
+    PHASE_BLACKOUT, /* all nodes lost their power, and must not take it for a first start */
     PHASE_OVER,
 };
 
@@ -49,6 +50,7 @@ struct world {
     uint64_t step; /* rises with each entry that is taken out of the heap */
     enum phase phase;
     uint64_t healed_us; /* when faults ended */
+    uint64_t dark_us;   /* when all power failed */
     uint64_t whole_since_us; /* all nodes have served in one view since then; NEVER: they do not */
     uint64_t settled_us; /* when that had lasted, and no frame was left from before; NEVER: not yet */
     struct heap heap;

@@ -6,41 +6,33 @@
 #include "base/err.h"
 #include "store/pages.h"
 
+/* Mapped at once and touched as it is needed. */
+#define INDEX_DIRECTORY_BYTES (INDEX_CHUNKS_MAX * sizeof(_Atomic uintptr_t))
+
 /* ---- Segments ---- */
 
-static uint64_t segment_buckets(const struct index *index, uint32_t segment)
+/* Maps a segment of that many chunks behind those that are. */
+static bool segment_map(struct index *index, uint32_t chunks, bool huge)
 {
-    uint32_t log2 = segment == 0 ? index->base_log2 : index->base_log2 + segment - 1u;
-    return (uint64_t)1 << log2;
-}
-
-/* The number of the segment's first bucket. */
-static uint64_t segment_start(const struct index *index, uint32_t segment)
-{
-    return segment == 0 ? 0 : segment_buckets(index, segment);
-}
-
-static bool segment_map(struct index *index, uint32_t segment)
-{
-    if (segment >= INDEX_SEGMENTS_MAX) {
+    if (index->segments_n == INDEX_SEGMENTS_MAX || chunks > INDEX_CHUNKS_MAX - index->chunks_n) {
         return false;
     }
-    size_t bytes = segment_buckets(index, segment) * sizeof(struct bucket);
-    bool huge = bytes >= PAGES_HUGE_BYTES;
-    void *at = pages_map(bytes, huge ? PAGES_HUGE_BYTES : PAGES_SMALL_BYTES, huge);
+    size_t bytes = (size_t)chunks * INDEX_CHUNK_BYTES;
+    uint8_t *at = pages_map(bytes, huge ? PAGES_HUGE_BYTES : PAGES_SMALL_BYTES, huge);
     if (at == NULL) {
         return false;
     }
-    uintptr_t first = (uintptr_t)at - segment_start(index, segment) * sizeof(struct bucket);
-    /* relaxed: published with the buckets_n that covers it. */
-    atomic_store_explicit(&index->segments[segment], first, memory_order_relaxed);
+    index->segments[index->segments_n++] = (struct index_segment){at, bytes};
+    for (uint32_t i = 0; i < chunks; i++) {
+        /* The chunk's address less its offset from bucket 0: for the first segment, that is where
+         * bucket 0 lies. */
+        uintptr_t offset = (uintptr_t)index->chunks_n * INDEX_CHUNK_BYTES;
+        uintptr_t chunk = (uintptr_t)at + (uintptr_t)i * INDEX_CHUNK_BYTES;
+        /* relaxed: published with the buckets_n that covers it. */
+        atomic_store_explicit(&index->chunks[index->chunks_n++], chunk - offset,
+                              memory_order_relaxed);
+    }
     return true;
-}
-
-static bool segment_mapped(const struct index *index, uint32_t segment)
-{
-    return segment < INDEX_SEGMENTS_MAX &&
-           atomic_load_explicit(&index->segments[segment], memory_order_relaxed) != 0;
 }
 
 int index_init(struct index *index, uint64_t keys_expected, uint64_t seed)
@@ -52,12 +44,12 @@ int index_init(struct index *index, uint64_t keys_expected, uint64_t seed)
 
     uint64_t n = keys_expected / INDEX_KEYS_PER_TWO_BUCKETS * 2u;
     n = n < INDEX_BUCKETS_MIN ? INDEX_BUCKETS_MIN : n;
-    index->base_log2 = 63u - (uint32_t)__builtin_clzll(n);
-    for (uint32_t i = 0; i == 0 || segment_start(index, i) < n; i++) {
-        if (!segment_map(index, i)) {
-            index_deinit(index);
-            return HK_ERR_NOMEM;
-        }
+    uint64_t chunks = (n + INDEX_CHUNK_BUCKETS - 1u) / INDEX_CHUNK_BUCKETS;
+    index->chunks = pages_map(INDEX_DIRECTORY_BYTES, PAGES_SMALL_BYTES, false);
+    if (index->chunks == NULL || chunks > INDEX_CHUNKS_MAX ||
+        !segment_map(index, (uint32_t)chunks, n >= INDEX_CHUNK_BUCKETS)) {
+        index_deinit(index);
+        return HK_ERR_NOMEM;
     }
     atomic_init(&index->buckets_n, n);
     return HK_OK;
@@ -65,13 +57,11 @@ int index_init(struct index *index, uint64_t keys_expected, uint64_t seed)
 
 void index_deinit(struct index *index)
 {
-    for (uint32_t i = 0; i < INDEX_SEGMENTS_MAX; i++) {
-        uintptr_t first = atomic_load_explicit(&index->segments[i], memory_order_relaxed);
-        if (first != 0) {
-            size_t offset = segment_start(index, i) * sizeof(struct bucket);
-            pages_unmap((void *)(first + offset),
-                        segment_buckets(index, i) * sizeof(struct bucket));
-        }
+    for (uint32_t i = 0; i < index->segments_n; i++) {
+        pages_unmap(index->segments[i].at, index->segments[i].bytes);
+    }
+    if (index->chunks != NULL) {
+        pages_unmap(index->chunks, INDEX_DIRECTORY_BYTES);
     }
 }
 
@@ -177,6 +167,46 @@ static void overflow_give(struct index *index, struct memory_cache *cache, struc
     atomic_fetch_sub_explicit(&index->overflow_n, 1, memory_order_relaxed);
     spin_unlock(&index->overflow_lock);
     memory_discharge(cache, sizeof(struct bucket));
+}
+
+/* ---- Finding without a lock ---- */
+
+static struct object *chain_search(const struct bucket *first, uint64_t head, struct bytes key,
+                                   uint64_t tag)
+{
+    for (const struct bucket *b = first;;) {
+        for (uint32_t i = 0; i < BUCKET_ENTRIES; i++) {
+            uint64_t entry = bucket_entry(b, i);
+            if ((entry & ENTRY_TAG_MASK) == tag && object_has_key(entry_object(entry), key)) {
+                return entry_object(entry);
+            }
+        }
+        b = head_next(head);
+        if (b == NULL) {
+            return NULL;
+        }
+        head = bucket_head(b);
+        if ((head & HEAD_FREE) != 0) {
+            return NULL; /* it left the chain, and the version says so */
+        }
+    }
+}
+
+struct object *index_search(const struct index *index, struct bytes key, uint64_t hash)
+{
+    for (;;) {
+        uint64_t number = index_number(hash, index_buckets(index));
+        const struct bucket *first = index_bucket(index, number);
+        uint64_t head = bucket_head(first);
+        struct object *o = chain_search(first, head, key, index_tag(hash));
+        if (o != NULL) {
+            return o;
+        }
+        if (((bucket_head(first) ^ head) & HEAD_VERSION_MASK) == 0 &&
+            index_number(hash, index_buckets(index)) == number) {
+            return NULL;
+        }
+    }
 }
 
 /* ---- The lock ---- */
@@ -360,8 +390,7 @@ static void split_undo(struct index *index, struct memory_cache *cache, struct b
 static bool index_split(struct index *index, struct memory_cache *cache)
 {
     uint64_t n = index_buckets(index);
-    uint32_t segment = 63u - (uint32_t)__builtin_clzll(n >> index->base_log2 << 1 | 1u);
-    if (!segment_mapped(index, segment) && !segment_map(index, segment)) {
+    if (n >> INDEX_CHUNK_LOG2 == index->chunks_n && !segment_map(index, index->chunks_n, true)) {
         return false;
     }
     if (!memory_charge(cache, sizeof(struct bucket), MEMORY_HEADROOM)) {

@@ -36,18 +36,29 @@ _Static_assert(sizeof(struct bucket) == 64, "one cache line");
 
 /* Keys a bucket, on average, above which the index grows, in halves. More saves memory, and costs
  * reads a second cache line more often. */
-#define INDEX_KEYS_PER_TWO_BUCKETS 8u
+#define INDEX_KEYS_PER_TWO_BUCKETS 7u
 
-#define INDEX_SEGMENTS_MAX 40u
 #define INDEX_BUCKETS_MIN 64u
+/* Buckets are found through a directory of chunks, which costs one load that hits the cache; working
+ * out the segment takes longer. */
+#define INDEX_CHUNK_LOG2 15u
+#define INDEX_CHUNK_BUCKETS (1u << INDEX_CHUNK_LOG2)
+#define INDEX_CHUNK_BYTES (INDEX_CHUNK_BUCKETS * 64u)
+#define INDEX_CHUNKS_MAX (1u << 17)
+/* Each segment is as large as all before it. */
+#define INDEX_SEGMENTS_MAX 24u
+
+struct index_segment {
+    void *at;
+    size_t bytes;
+};
 
 struct index {
     /* Read by every lookup, changed only by growth. */
     _Alignas(64) _Atomic uint64_t buckets_n;
-    uint32_t base_log2; /* of segment 0's buckets */
-    /* Address of each segment less that of its first bucket's number, so that one addition finds a
-     * bucket; 0: not mapped yet. */
-    _Atomic uintptr_t segments[INDEX_SEGMENTS_MAX];
+    /* Address of each chunk less 64 times the number of its first bucket, so that one addition finds
+     * a bucket. */
+    _Atomic uintptr_t *chunks;
     struct hash_secret secret;
 
     /* Keys in the index, folded in by threads every few keys. */
@@ -55,6 +66,9 @@ struct index {
 
     /* Growth. */
     _Alignas(64) struct spin grow_lock;
+    uint32_t chunks_n; /* chunks that are mapped */
+    uint32_t segments_n;
+    struct index_segment segments[INDEX_SEGMENTS_MAX];
 
     /* Overflow buckets. */
     _Alignas(64) struct spin overflow_lock;
@@ -97,10 +111,9 @@ static inline uint64_t index_number(uint64_t hash, uint64_t n)
 /* A bucket below the buckets_n that the caller loaded. */
 static inline struct bucket *index_bucket(const struct index *index, uint64_t number)
 {
-    uint64_t above = number >> index->base_log2;
-    uint32_t segment = 63u - (uint32_t)__builtin_clzll(above << 1 | 1u);
     /* relaxed: stored before the buckets_n that covers it, whose load was an acquire. */
-    uintptr_t at = atomic_load_explicit(&index->segments[segment], memory_order_relaxed);
+    uintptr_t at =
+        atomic_load_explicit(&index->chunks[number >> INDEX_CHUNK_LOG2], memory_order_relaxed);
     return (struct bucket *)(at + (uintptr_t)(number * sizeof(struct bucket)));
 }
 
@@ -123,50 +136,39 @@ static inline uint64_t bucket_entry(const struct bucket *b, uint32_t i)
     return atomic_load_explicit(&b->entry[i], memory_order_acquire);
 }
 
-/* The entries whose tag is tag, one bit each. All are compared without a branch: which of them it is
- * cannot be predicted. */
-static inline uint32_t bucket_matches(const struct bucket *b, uint64_t tag)
+/* e if it has the tag, else other. */
+static inline uint64_t entry_pick(uint64_t e, uint64_t tag, uint64_t other)
 {
-    uint32_t matches = 0;
-    for (uint32_t i = 0; i < BUCKET_ENTRIES; i++) {
-        matches |= (uint32_t)((bucket_entry(b, i) & ENTRY_TAG_MASK) == tag) << i;
-    }
-    return matches;
+    return (e & ENTRY_TAG_MASK) == tag ? e : other;
 }
+
+/* The bucket's first entry with the tag, 0 if there is none. All are compared, without a branch:
+ * which of them it is cannot be predicted. */
+static inline uint64_t bucket_pick(const struct bucket *b, uint64_t tag)
+{
+    uint64_t e = entry_pick(bucket_entry(b, 6), tag, 0);
+    e = entry_pick(bucket_entry(b, 5), tag, e);
+    e = entry_pick(bucket_entry(b, 4), tag, e);
+    e = entry_pick(bucket_entry(b, 3), tag, e);
+    e = entry_pick(bucket_entry(b, 2), tag, e);
+    e = entry_pick(bucket_entry(b, 1), tag, e);
+    return entry_pick(bucket_entry(b, 0), tag, e);
+}
+_Static_assert(BUCKET_ENTRIES == 7, "bucket_pick looks at all of them");
 
 /* The key's object, or NULL: a consistent "absent" (S4). Lock-free. The object stays good until the
  * thread's next quiescent state. */
+struct object *index_search(const struct index *index, struct bytes key, uint64_t hash);
+
+/* The same; nearly every key is the first of its bucket with its tag. */
 static inline struct object *index_find(const struct index *index, struct bytes key, uint64_t hash)
 {
-    uint64_t tag = index_tag(hash);
-    for (;;) {
-        uint64_t number = index_number(hash, index_buckets(index));
-        const struct bucket *first = index_bucket(index, number);
-        uint64_t head = bucket_head(first);
-        uint64_t version = head & HEAD_VERSION_MASK;
-        const struct bucket *b = first;
-        for (;;) {
-            for (uint32_t m = bucket_matches(b, tag); m != 0; m &= m - 1u) {
-                /* Loaded again, and it may have changed: this load is the one that counts. */
-                struct object *o = entry_object(bucket_entry(b, (uint32_t)__builtin_ctz(m)));
-                if (o != NULL && object_has_key(o, key)) {
-                    return o;
-                }
-            }
-            b = head_next(head);
-            if (b == NULL) {
-                break;
-            }
-            head = bucket_head(b);
-            if ((head & HEAD_FREE) != 0) {
-                break; /* it left the chain; the version says so */
-            }
-        }
-        if ((bucket_head(first) & HEAD_VERSION_MASK) == version &&
-            index_number(hash, index_buckets(index)) == number) {
-            return NULL;
-        }
+    const struct bucket *b = index_bucket(index, index_number(hash, index_buckets(index)));
+    struct object *o = entry_object(bucket_pick(b, index_tag(hash)));
+    if (__builtin_expect(o != NULL && object_has_key(o, key), 1)) {
+        return o;
     }
+    return index_search(index, key, hash);
 }
 
 /* HK_ERR_NOMEM when the first segment cannot be had. The buckets are charged to cache later, by

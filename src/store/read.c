@@ -7,23 +7,25 @@ void store_prefetch_bucket(const struct store *store, uint64_t hash)
     __builtin_prefetch(index_bucket(index, index_number(hash, index_buckets(index))));
 }
 
-static const struct bucket *read_bucket(const struct index *index, uint64_t hash, uint64_t n)
+static inline const struct bucket *read_bucket(const struct index *index, uint64_t hash, uint64_t n)
 {
     return index_bucket(index, index_number(hash, n));
 }
 
 /* The first object in the bucket whose tag fits: mostly the key's, never followed further than
  * that. NULL when there is none. */
-static const struct object *read_candidate(const struct bucket *b, uint64_t hash)
+static inline const struct object *read_candidate(const struct bucket *b, uint64_t hash)
 {
-    uint32_t matches = bucket_matches(b, index_tag(hash));
-    return matches == 0 ? NULL : entry_object(bucket_entry(b, (uint32_t)__builtin_ctz(matches)));
+    return entry_object(bucket_pick(b, index_tag(hash)));
 }
 
 /* The line where the object starts, and the one where an object of some tens of bytes ends. */
-static void prefetch_candidate(const struct object *o)
+static inline void prefetch_candidate(const struct object *o)
 {
     __builtin_prefetch(o);
+    if ((uintptr_t)o % 64u != 0) {
+        __builtin_prefetch((const uint8_t *)o + 64);
+    }
 }
 
 void store_prefetch_object(const struct store *store, uint64_t hash)
@@ -66,9 +68,14 @@ int store_read(const struct store *store, struct store_thread *thread, struct by
     }
 }
 
+/* A batch goes through four stages, READ_GROUP lookups at a time: while the objects of one group are
+ * read, those of the next are on their way, so are overflow buckets of the one after it and buckets
+ * of the one after that. Prefetches are issued in loops of their own: one that misses the TLB is not
+ * done before its page walk is, and only what follows closely overlaps with that. */
 #ifndef READ_GROUP
 #define READ_GROUP 16u
 #endif
+
 struct read_batch {
     const struct store *store;
     struct store_thread *thread;
@@ -100,6 +107,8 @@ static inline void batch_buckets(struct read_batch *r, uint32_t first)
     }
 }
 
+/* Candidates that stand in the first bucket. A bucket that was split meanwhile has none, or still
+ * the right one. */
 static inline void batch_candidates(struct read_batch *r, uint32_t first)
 {
     uint32_t end = group_end(r, first);
@@ -107,22 +116,44 @@ static inline void batch_candidates(struct read_batch *r, uint32_t first)
         r->candidates[i] = read_candidate(r->buckets[i], r->hashes[i]);
     }
     for (uint32_t i = first; i < end; i++) {
-        prefetch_candidate(r->candidates[i]);
+        if (__builtin_expect(r->candidates[i] != NULL, 1)) {
+            prefetch_candidate(r->candidates[i]);
+        } else {
+            r->buckets[i] = head_next(bucket_head(r->buckets[i]));
+            __builtin_prefetch(r->buckets[i]);
+        }
     }
 }
 
-static inline __attribute__((always_inline)) void batch_object(struct read_batch *r, uint32_t i)
+/* Candidates of those that had none, in the first overflow bucket. */
+static inline void batch_overflow(struct read_batch *r, uint32_t first)
 {
-    const struct object *o = r->candidates[i];
-    if (__builtin_expect(o != NULL && object_has_key(o, r->keys[i]), 1)) {
-        enum object_answer answer = object_read(o, r->buffers[i], r->capacity, &r->values[i]);
-        r->errs[i] = read_answer(answer);
-        if (__builtin_expect(answer != OBJECT_RETIRED, 1)) {
-            return;
+    uint32_t end = group_end(r, first);
+    for (uint32_t i = first; i < end; i++) {
+        if (__builtin_expect(r->candidates[i] == NULL && r->buckets[i] != NULL, 0)) {
+            r->candidates[i] = read_candidate(r->buckets[i], r->hashes[i]);
+            __builtin_prefetch(r->candidates[i]);
         }
     }
-    r->errs[i] = store_read(r->store, r->thread, r->keys[i], r->hashes[i], r->buffers[i],
-                            r->capacity, &r->values[i]);
+}
+
+/* What the candidate does not answer is read from the start. */
+static inline void batch_objects(struct read_batch *r, uint32_t first)
+{
+    uint32_t end = group_end(r, first);
+    for (uint32_t i = first; i < end; i++) {
+        const struct object *o = r->candidates[i];
+        if (__builtin_expect(o != NULL && object_has_key(o, r->keys[i]), 1)) {
+            enum object_answer answer =
+                object_read(o, r->buffers[i], r->capacity, &r->values[i]);
+            if (__builtin_expect(answer != OBJECT_RETIRED, 1)) {
+                r->errs[i] = read_answer(answer);
+                continue;
+            }
+        }
+        r->errs[i] = store_read(r->store, r->thread, r->keys[i], r->hashes[i], r->buffers[i],
+                                r->capacity, &r->values[i]);
+    }
 }
 
 void store_read_batch(const struct store *store, struct store_thread *thread, uint32_t n,
@@ -141,17 +172,18 @@ void store_read_batch(const struct store *store, struct store_thread *thread, ui
     r.capacity = capacity;
     r.values = values_out;
     r.errs = errs_out;
-    for (uint32_t i = 0; i < n + 2 * READ_GROUP; i += READ_GROUP) {
+    for (uint32_t i = 0; i < n + 3 * READ_GROUP; i += READ_GROUP) {
         if (i < n) {
             batch_buckets(&r, i);
         }
-        if (i >= READ_GROUP && i < n + READ_GROUP) {
+        if (i >= READ_GROUP && i - READ_GROUP < n) {
             batch_candidates(&r, i - READ_GROUP);
         }
-        if (i >= 2 * READ_GROUP) {
-            for (uint32_t j = i - 2 * READ_GROUP; j < group_end(&r, i - 2 * READ_GROUP); j++) {
-                batch_object(&r, j);
-            }
+        if (i >= 2 * READ_GROUP && i - 2 * READ_GROUP < n) {
+            batch_overflow(&r, i - 2 * READ_GROUP);
+        }
+        if (i >= 3 * READ_GROUP) {
+            batch_objects(&r, i - 3 * READ_GROUP);
         }
     }
 }

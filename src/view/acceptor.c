@@ -230,8 +230,7 @@ static void send_accepted(struct view_machine *m, const struct view_ballot *ball
     }
 }
 
-void view_on_accept(struct view_machine *m, const struct view_event *event,
-                    struct view_effects *fx)
+void view_on_accept(struct view_machine *m, const struct view_event *event, struct view_effects *fx)
 {
     const struct view_accept *request = &event->msg->accept;
     enum view_verdict verdict = view_acceptor_accept(m, &request->ballot, &request->view);

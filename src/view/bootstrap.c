@@ -26,8 +26,8 @@ bool view_first_ready(const struct view_machine *m)
     for (nodeset rest = others; rest != 0; rest &= rest - 1) {
         uint8_t node = nodeset_first(rest);
         const struct view_peer *peer = &m->candidate[node];
-        bool may = peer->kept_generation == 0 || m->bootstrap_said ||
-                   !view_rule(m, VIEW_RULE_KEPT_STATE);
+        bool may =
+            peer->kept_generation == 0 || m->bootstrap_said || !view_rule(m, VIEW_RULE_KEPT_STATE);
         if (!view_candidate_fresh(m, node) || peer->epoch != 0 || !may ||
             peer->configured != m->config.configured) {
             return false;

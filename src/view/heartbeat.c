@@ -204,8 +204,7 @@ static uint64_t supported_until(const struct view_machine *m, nodeset set)
 
 void view_lease_update(struct view_machine *m)
 {
-    if (m->gone || m->leaving ||
-        !view_operational(&m->view, m->config.self, m->config.nonce)) {
+    if (m->gone || m->leaving || !view_operational(&m->view, m->config.self, m->config.nonce)) {
         m->lease_until_us = 0;
         return;
     }

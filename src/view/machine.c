@@ -1,4 +1,36 @@
-/* The view machine: initialization, the one dispatcher, and what others ask of it. */
+/* The view protocol: leased reliable membership, kept by the replicas themselves ([H] 4.3.3,
+ * "Network partitions", "Membership reconfiguration after a failure", "Recovery"; [H] 4.5.7 for the
+ * length of leases). docs/protocols/view.md has the rules by number, the whole state table and the
+ * timers; this comment is the map of the code.
+ *
+ * Faults: processes stop, restart without memory, or pause for any time and go on; messages are
+ * lost, doubled, reordered and delayed for any time; links fail one way or both. Clocks run on while
+ * a process is paused and differ in rate by less than the margin allows. Nobody lies.
+ *
+ *   D1  The paper takes a leased membership service for granted; here the replicas are it: Paxos, an
+ *       instance an epoch, with leases honoured by the acceptors.
+ *   D2  A member is a process (node, boot nonce, admitting epoch), because restarts forget.
+ *   D3  Promises lapse when their proposer is silent, and an acceptor refuses other ballots while
+ *       one waits for grants: both concern progress, neither safety.
+ *
+ *   step                               spec/View.tla          function (file)
+ *   heartbeat, grant                   Grant, MayGrant        view_on_heartbeat (heartbeat.c)
+ *   lease                              HoldsLease             view_lease_update (heartbeat.c)
+ *   phase one                          Prepare, Promise       view_ballot_start (proposer.c),
+ *                                                             view_acceptor_prepare (acceptor.c)
+ *   phase two                          Propose, Hold, Accept  phase_two (proposer.c),
+ *                                                             view_acceptor_accept (acceptor.c)
+ *   which view to propose              Free                   view_plan_make (membership.c)
+ *   m-update                           Learn                  view_learn (membership.c)
+ *   first view, recover                Boot, -                bootstrap.c
+ *
+ *   I1  The view held is a valid one; it only ever moves to later epochs.
+ *   I2  What is accepted was promised, is of the next instance, and follows the view held.
+ *   I3  Only an operational member that does not leave holds a lease.
+ *   I4  Whoever waits for grants to run out gives none of these meanwhile.
+ *   I5  What is known of members belongs to the processes that the view names; no grant reaches
+ *       further than one lease from now, and none is left to a member that gave its lease up.
+ */
 #include "view/machine.h"
 
 #include <stddef.h>
@@ -104,14 +136,29 @@ void view_send_view(const struct view_machine *m, uint8_t to, struct view_effect
     }
 }
 
+const char *view_config_invalid(const struct view_config *config)
+{
+    if (config->nonce == 0 || !nodeset_has(config->configured, config->self)) {
+        return "no nonce, or a node that is not among those configured";
+    }
+    if (config->margin_us >= config->lease_us || config->suspect_us >= config->lease_us) {
+        return "margin and silence must be shorter than the lease";
+    }
+    if (config->heartbeat_us == 0 || config->heartbeat_us >= config->suspect_us) {
+        return "heartbeats must be more frequent than silence is long";
+    }
+    if (config->cids_per_member == 0) {
+        return "a member needs a c_id";
+    }
+    if ((config->kept_generation == 0) != (config->kept_epoch == 0)) {
+        return "kept generation without an epoch, or an epoch without a generation";
+    }
+    return NULL;
+}
+
 void view_init(struct view_machine *m, const struct view_config *config, uint64_t now_us)
 {
-    HK_ASSERT(config->nonce != 0 && nodeset_has(config->configured, config->self));
-    HK_ASSERT(config->margin_us < config->lease_us && config->suspect_us < config->lease_us);
-    HK_ASSERT(config->heartbeat_us > 0 && config->heartbeat_us < config->suspect_us);
-    HK_ASSERT(config->cids_per_member > 0);
-    HK_ASSERT((config->kept_generation == 0) == (config->kept_epoch == 0));
-
+    HK_ASSERT(view_config_invalid(config) == NULL);
     memset(m, 0, sizeof *m);
     /* Field by field, so that the padding stays zero and machines compare as bytes. */
     m->config.self = config->self;
@@ -366,8 +413,8 @@ enum view_status view_status(const struct view_machine *m, uint64_t now_us)
 const char *view_status_name(enum view_status status)
 {
     static const char *const names[] = {
-        [VIEW_STATUS_FORMING] = "forming", [VIEW_STATUS_REFUSING] = "refusing",
-        [VIEW_STATUS_JOINING] = "joining", [VIEW_STATUS_SERVING] = "serving",
+        [VIEW_STATUS_FORMING] = "forming",   [VIEW_STATUS_REFUSING] = "refusing",
+        [VIEW_STATUS_JOINING] = "joining",   [VIEW_STATUS_SERVING] = "serving",
         [VIEW_STATUS_NO_LEASE] = "no-lease", [VIEW_STATUS_LEAVING] = "leaving",
         [VIEW_STATUS_LOST] = "lost",
     };
@@ -383,22 +430,24 @@ void view_check(const struct view_machine *m)
 {
     const struct view_acceptor *a = &m->acceptor;
 
+    /* I1 */
     HK_ASSERT(m->view.epoch == 0 || view_invalid(&m->view) == NULL);
-    /* What is accepted or held was promised, and follows the view. */
+    /* I2 */
     HK_ASSERT(view_ballot_compare(&a->accepted, &a->promised) <= 0);
     HK_ASSERT(view_ballot_none(&a->held) || view_ballot_compare(&a->held, &a->promised) == 0);
-    HK_ASSERT(view_ballot_none(&a->accepted) || a->accepted_view.epoch == m->view.epoch + 1);
-    /* Nobody but an operational member that stays holds a lease. */
+    HK_ASSERT(view_ballot_none(&a->accepted) ||
+              view_succession_invalid(&m->view, &a->accepted_view) == NULL);
+    /* I3 */
     HK_ASSERT(m->lease_until_us == 0 ||
               (!m->leaving && view_operational(&m->view, m->config.self, m->config.nonce)));
-    /* A wait for grants stops them. */
+    /* I4 */
     HK_ASSERT(!view_rule(m, VIEW_RULE_PROMISE_DROPS) || view_ballot_none(&a->held) ||
               m->now_us >= a->quiet_until_us ||
               nodeset_within(view_dropped(&m->view, &a->held_view), view_denied(m)));
+    /* I5 */
     for (nodeset rest = m->view.live & ~nodeset_of(m->config.self); rest != 0; rest &= rest - 1) {
         uint8_t node = nodeset_first(rest);
         HK_ASSERT(m->member[node].nonce == m->view.members[node].nonce);
-        /* No grant reaches further than one grant from now. */
         HK_ASSERT(m->member[node].granted_until_us <= m->now_us + m->config.lease_us);
         HK_ASSERT(!m->member[node].left || m->member[node].granted_until_us == 0);
     }

@@ -15,18 +15,19 @@
 
 struct view_config {
     uint8_t self;
-    uint64_t nonce;      /* random boot number of this incarnation; never 0 */
-    nodeset configured;  /* the nodes of the configuration file, self included */
-    uint32_t lease_us;   /* what a granter grants, counted from the receipt of the heartbeat */
-    uint32_t margin_us;  /* the holder counts lease_us - margin_us from sending (drift and delay) */
+    uint64_t nonce;     /* random boot number of this incarnation; never 0 */
+    nodeset configured; /* the nodes of the configuration file, self included */
+    uint32_t lease_us; /* what a granter grants, counted from the receipt of the heartbeat; lowering
+                            it needs a stop of the whole cluster */
+    uint32_t margin_us; /* the holder counts lease_us - margin_us from sending (drift and delay) */
     uint32_t heartbeat_us;
     uint32_t suspect_us; /* silence after which a member is suspected */
     uint16_t cids_per_member;
-    bool bootstrap;      /* the operator's --bootstrap: form a first view although state was kept */
+    bool bootstrap; /* the operator's --bootstrap: form a first view although state was kept */
     /* What the state file kept (rule 5); 0, 0 on a first start. */
     uint64_t kept_generation;
     uint32_t kept_epoch;
-    uint64_t seed;       /* for ballots' back-off and new generations */
+    uint64_t seed; /* for ballots' back-off and new generations */
 };
 
 enum view_event_kind {
@@ -61,9 +62,9 @@ enum view_effect_kind {
     VIEW_EFFECT_SEND,    /* msg to node `to` */
     VIEW_EFFECT_INSTALL, /* view_current is new (this process need not be in it): workers adopt it,
                             then VIEW_EVENT_ADOPTED */
-    VIEW_EFFECT_WIPE,    /* a view without this incarnation was learned: wipe the store and come back
+    VIEW_EFFECT_WIPE, /* a view without this incarnation was learned: wipe the store and come back
                             as a new incarnation (rule 8); this machine does nothing any more */
-    VIEW_EFFECT_LEFT,    /* the same for a process that asked to leave: it may exit */
+    VIEW_EFFECT_LEFT, /* the same for a process that asked to leave: it may exit */
     VIEW_EFFECT_PERSIST, /* keep view_current's {generation, epoch} before anything else leaves the
                             node; it comes before what this step sends about that view */
 };
@@ -96,6 +97,9 @@ enum view_ignored {
 
 struct view_machine; /* defined in view/machine_state.h; caller-owned plain memory */
 
+/* NULL, or why no machine can run with this configuration. */
+const char *view_config_invalid(const struct view_config *config);
+/* The configuration must be valid. */
 void view_init(struct view_machine *m, const struct view_config *config, uint64_t now_us);
 /* The only dispatcher. Appends to fx, which the caller has emptied. Messages for which fx has no
  * room are lost, as the network may lose them; other effects always fit. Time never runs back. */
@@ -113,11 +117,11 @@ bool view_confirms(const struct view_machine *m, uint32_t epoch);
 uint64_t view_deadline(const struct view_machine *m);
 
 enum view_status {
-    VIEW_STATUS_FORMING,   /* no view: waits for every configured node */
-    VIEW_STATUS_REFUSING,  /* no view, and kept state or a peer's view forbids to form one */
-    VIEW_STATUS_JOINING,   /* no member yet, or a shadow */
-    VIEW_STATUS_SERVING,   /* operational and leased (as of the last step) */
-    VIEW_STATUS_NO_LEASE,  /* operational, but without a lease */
+    VIEW_STATUS_FORMING,  /* no view: waits for every configured node */
+    VIEW_STATUS_REFUSING, /* no view, and kept state or a peer's view forbids to form one */
+    VIEW_STATUS_JOINING,  /* no member yet, or a shadow */
+    VIEW_STATUS_SERVING,  /* operational and leased (as of the last step) */
+    VIEW_STATUS_NO_LEASE, /* operational, but without a lease */
     VIEW_STATUS_LEAVING,
     VIEW_STATUS_LOST, /* a member, but those that it hears are no majority: if the others do not
                          come back, only the operator's recover helps */
@@ -133,24 +137,24 @@ void view_check(const struct view_machine *m);
 /* Rules that can be switched off in a HK_MUTANTS build, each a bit; in every other build the
  * rules are constants and cannot be switched. */
 enum view_rule {
-    VIEW_RULE_GRANTS_FIRST,     /* 1: accept a drop only when its grants have run out */
-    VIEW_RULE_PROMISE_DROPS,    /* 2: a promise stops grants to those whom the proposal drops */
-    VIEW_RULE_MEMBERS_VOTE,     /* 3: only members of the view vote in the next instance */
-    VIEW_RULE_MEMBERS_GRANT,    /* 3: an unadmitted process grants nothing */
-    VIEW_RULE_ADMISSION_WAIT,   /* 3: for one grant after admission, accept no drop */
-    VIEW_RULE_GRANT_EPOCH,      /* 4: a grant needs a heartbeat of at least the own epoch */
-    VIEW_RULE_GRANT_INCARNATION,/* 4: a grant names the incarnation */
-    VIEW_RULE_GRANT_MEMBERS,    /* 4: a lease counts only grants of members of the own view */
-    VIEW_RULE_ACCEPT_ENDS_LEASE,/* 4: accepting a view without itself ends a node's lease */
-    VIEW_RULE_FIRST_VIEW_ALL,   /* 5: the first view needs every configured node */
-    VIEW_RULE_KEPT_STATE,       /* 5: kept state refuses to form a first view */
-    VIEW_RULE_JOINT_MAJORITY,   /* 6: majorities of both configured sets */
-    VIEW_RULE_LIVE_MAJORITY,    /* 7: live members hold a majority */
-    VIEW_RULE_CONFIRM,          /* 7: no confirmation after accepting the next epoch */
-    VIEW_RULE_WIPE,             /* 8: a dropped incarnation wipes itself */
-    VIEW_RULE_NO_READMIT,       /* 8: a dropped incarnation is never admitted again */
-    VIEW_RULE_ADOPTED,          /* 9: promotion and donation need all workers in the epoch */
-    VIEW_RULE_HEALTHY,          /* 10: heartbeats need progress of every worker */
+    VIEW_RULE_GRANTS_FIRST,      /* 1: accept a drop only when its grants have run out */
+    VIEW_RULE_PROMISE_DROPS,     /* 2: a promise stops grants to those whom the proposal drops */
+    VIEW_RULE_MEMBERS_VOTE,      /* 3: only members of the view vote in the next instance */
+    VIEW_RULE_MEMBERS_GRANT,     /* 3: an unadmitted process grants nothing */
+    VIEW_RULE_ADMISSION_WAIT,    /* 3: for one grant after admission, accept no drop */
+    VIEW_RULE_GRANT_EPOCH,       /* 4: a grant needs a heartbeat of at least the own epoch */
+    VIEW_RULE_GRANT_INCARNATION, /* 4: a grant names the incarnation */
+    VIEW_RULE_GRANT_MEMBERS,     /* 4: a lease counts only grants of members of the own view */
+    VIEW_RULE_ACCEPT_ENDS_LEASE, /* 4: accepting a view without itself ends a node's lease */
+    VIEW_RULE_FIRST_VIEW_ALL,    /* 5: the first view needs every configured node */
+    VIEW_RULE_KEPT_STATE,        /* 5: kept state refuses to form a first view */
+    VIEW_RULE_JOINT_MAJORITY,    /* 6: majorities of both configured sets */
+    VIEW_RULE_LIVE_MAJORITY,     /* 7: live members hold a majority */
+    VIEW_RULE_CONFIRM,           /* 7: no confirmation after accepting the next epoch */
+    VIEW_RULE_WIPE,              /* 8: a dropped incarnation wipes itself */
+    VIEW_RULE_NO_READMIT,        /* 8: a dropped incarnation is never admitted again */
+    VIEW_RULE_ADOPTED,           /* 9: promotion and donation need all workers in the epoch */
+    VIEW_RULE_HEALTHY,           /* 10: heartbeats need progress of every worker */
     VIEW_RULES
 };
 extern const char *const view_rule_names[VIEW_RULES];

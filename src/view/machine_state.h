@@ -79,9 +79,9 @@ struct view_proposer {
     nodeset promised;
     nodeset accepted;
     nodeset refused;
-    uint32_t lost;  /* ballots that failed in a row */
-    uint8_t phase;  /* enum view_phase */
-    uint8_t flags;  /* enum view_prepare_flag */
+    uint32_t lost; /* ballots that failed in a row */
+    uint8_t phase; /* enum view_phase */
+    uint8_t flags; /* enum view_prepare_flag */
     uint8_t reserved[2];
     uint64_t nonces[NODES_MAX]; /* first view: who promised */
     struct view value;          /* phase one: what best accepted; phase two: what is proposed */
@@ -94,21 +94,21 @@ struct view_machine {
     struct random random;
     uint64_t rules_off; /* HK_MUTANTS builds; else 0 */
 
-    struct view view; /* decided; epoch 0: none */
-    uint64_t now_us;  /* of the last step */
+    struct view view;           /* decided; epoch 0: none */
+    uint64_t now_us;            /* of the last step */
     uint64_t heartbeat_at_us;   /* when the next heartbeat is due */
     uint64_t heartbeat_sent_us; /* number of the last heartbeat */
     uint64_t lease_until_us;
-    uint64_t drops_from_us; /* rule 3: before this time no drop is accepted */
-    nodeset wanted;         /* VIEW_EVENT_CONFIGURE: what the operator asked for; else 0 */
-    nodeset survivors;      /* VIEW_EVENT_RECOVER: whom the operator named; else 0 */
+    uint64_t drops_from_us;      /* rule 3: before this time no drop is accepted */
+    nodeset wanted;              /* VIEW_EVENT_CONFIGURE: what the operator asked for; else 0 */
+    nodeset survivors;           /* VIEW_EVENT_RECOVER: whom the operator named; else 0 */
     uint64_t survivors_until_us; /* then the order is forgotten */
-    uint32_t adopted;       /* the epoch that all workers are in */
-    uint8_t progress;       /* every worker made progress since the last heartbeat */
+    uint32_t adopted;            /* the epoch that all workers are in */
+    uint8_t progress;            /* every worker made progress since the last heartbeat */
     uint8_t copied;
     uint8_t leaving;
-    uint8_t gone;      /* told to wipe or to exit: no step changes anything any more */
-    uint8_t peer_view; /* a peer holds a view: this process joins, and forms none */
+    uint8_t gone;           /* told to wipe or to exit: no step changes anything any more */
+    uint8_t peer_view;      /* a peer holds a view: this process joins, and forms none */
     uint8_t bootstrap_said; /* some node's operator said --bootstrap */
     uint8_t reserved[6];
     uint64_t ignored[VIEW_IGNORED_REASONS]; /* messages and requests, by enum view_ignored */

@@ -83,7 +83,8 @@ static const char *prepare_invalid(const struct view_prepare *prepare)
         return "prepare with unknown flags";
     }
     bool all_agree = prepare->instance == 1 || (prepare->flags & VIEW_PREPARE_RECOVER) != 0;
-    return all_agree != (prepare->configured != 0) ? "prepare names configured nodes wrongly" : NULL;
+    return all_agree != (prepare->configured != 0) ? "prepare names configured nodes wrongly"
+                                                   : NULL;
 }
 
 static const char *promise_invalid(const struct view_promise *promise)
@@ -92,8 +93,7 @@ static const char *promise_invalid(const struct view_promise *promise)
         return "promise without a ballot or an instance";
     }
     if (view_ballot_none(&promise->accepted)) {
-        return promise->accepted.nonce == 0 && promise->accepted.node == 0 ? NULL
-                                                                            : "half a ballot";
+        return promise->accepted.nonce == 0 && promise->accepted.node == 0 ? NULL : "half a ballot";
     }
     if (ballot_bad(&promise->accepted) || promise->view.epoch != promise->instance) {
         return "promise with an accepted view of another instance";

@@ -49,9 +49,9 @@ enum view_heartbeat_flag {
 };
 
 struct view_heartbeat {
-    uint64_t sent_us;    /* the sender's clock; rises with every heartbeat, so it numbers them */
-    nodeset heard;       /* nodes that the sender has heard lately */
-    nodeset configured;  /* the sender's configuration file */
+    uint64_t sent_us;   /* the sender's clock; rises with every heartbeat, so it numbers them */
+    nodeset heard;      /* nodes that the sender has heard lately */
+    nodeset configured; /* the sender's configuration file */
     uint64_t kept_generation; /* what its state file kept; 0, 0: nothing */
     uint32_t kept_epoch;
     uint32_t admitted; /* epoch that admitted the sender; 0: it asks to be admitted */
@@ -143,7 +143,6 @@ const char *view_msg_invalid(const struct view_msg *msg);
  * indeterminate. What decode gives encodes to the same bytes. */
 #define VIEW_MSG_ENCODED_MAX (64u + VIEW_ENCODED_MAX)
 uint32_t view_msg_encode(const struct view_msg *msg, uint8_t out[VIEW_MSG_ENCODED_MAX]);
-int view_msg_decode(struct bytes in, struct view_msg *msg_out)
-    __attribute__((warn_unused_result));
+int view_msg_decode(struct bytes in, struct view_msg *msg_out) __attribute__((warn_unused_result));
 
 #endif

@@ -6,6 +6,32 @@
 #include "base/assert.h"
 #include "view/steps.h"
 
+/*   IDLE --view_ballot_start--> PREPARE --phase_two--> ACCEPT --decide--> IDLE, in the next view
+ *                                  |                     |
+ *                                  +---- ballot_lost ----+---> IDLE, after a pause */
+static const struct {
+    const char *name;
+    uint32_t next; /* bits: the phases that may follow */
+} phases[] = {
+    [VIEW_PHASE_IDLE] = {"idle", 1u << VIEW_PHASE_PREPARE},
+    [VIEW_PHASE_PREPARE] = {"prepare", 1u << VIEW_PHASE_IDLE | 1u << VIEW_PHASE_ACCEPT},
+    [VIEW_PHASE_ACCEPT] = {"accept", 1u << VIEW_PHASE_IDLE},
+};
+
+/* The only writer of the phase, but for the reset when a view is adopted. */
+static void set_phase(struct view_machine *m, enum view_phase phase)
+{
+    HK_ASSERT((phases[m->proposer.phase].next >> phase & 1) != 0);
+    m->proposer.phase = (uint8_t)phase;
+    m->proposer.started_us = m->now_us;
+    m->proposer.refused = 0;
+}
+
+const char *view_phase_name(enum view_phase phase)
+{
+    return phases[phase].name;
+}
+
 static uint64_t resend_after_us(const struct view_machine *m)
 {
     return m->config.heartbeat_us / 2 + 1;
@@ -26,7 +52,7 @@ static void ballot_lost(struct view_machine *m)
     uint64_t patience = view_patience_us(m);
     uint64_t times = p->lost < 6 ? p->lost + 1 : 6;
 
-    p->phase = VIEW_PHASE_IDLE;
+    set_phase(m, VIEW_PHASE_IDLE);
     p->lost++;
     p->not_before_us = m->now_us + random_between(&m->random, patience / 2, patience * times);
 }
@@ -82,8 +108,8 @@ static void request_send(struct view_machine *m, struct view_effects *fx)
 
     p->resend_us = m->now_us + resend_after_us(m);
     for (; to != 0; to &= to - 1) {
-        struct view_msg *msg = view_send(m, nodeset_first(to),
-                                         first ? VIEW_MSG_PREPARE : VIEW_MSG_ACCEPT, fx);
+        struct view_msg *msg =
+            view_send(m, nodeset_first(to), first ? VIEW_MSG_PREPARE : VIEW_MSG_ACCEPT, fx);
         if (msg == NULL) {
             return;
         }
@@ -160,12 +186,10 @@ static void phase_two(struct view_machine *m, struct view_effects *fx)
 
     if (!value_choose(m)) {
         /* What was to be changed has mended itself; the promises lapse by themselves. */
-        p->phase = VIEW_PHASE_IDLE;
+        set_phase(m, VIEW_PHASE_IDLE);
         return;
     }
-    p->phase = VIEW_PHASE_ACCEPT;
-    p->started_us = m->now_us;
-    p->refused = 0;
+    set_phase(m, VIEW_PHASE_ACCEPT);
     request_send(m, fx);
     if (view_acceptor_accept(m, &p->ballot, &p->value) == VIEW_VERDICT_DONE) {
         accepted_count(m, m->config.self, fx);
@@ -195,14 +219,13 @@ void view_ballot_start(struct view_machine *m, nodeset drops, struct view_effect
     const struct view_acceptor *a = &m->acceptor;
     uint64_t round = p->round_seen > a->promised.round ? p->round_seen : a->promised.round;
 
-    HK_ASSERT(p->phase == VIEW_PHASE_IDLE);
+    set_phase(m, VIEW_PHASE_PREPARE);
     p->round_seen = round + 1;
     p->ballot = (struct view_ballot){
         .round = p->round_seen, .nonce = m->config.nonce, .node = m->config.self};
     memset(&p->best, 0, sizeof p->best);
     memset(&p->value, 0, sizeof p->value);
     memset(p->nonces, 0, sizeof p->nonces);
-    p->phase = VIEW_PHASE_PREPARE;
     p->drops = drops;
     p->everybody = m->view.epoch == 0 ? m->config.configured : m->survivors;
     p->flags = 0;
@@ -214,8 +237,6 @@ void view_ballot_start(struct view_machine *m, nodeset drops, struct view_effect
     }
     p->promised = 0;
     p->accepted = 0;
-    p->refused = 0;
-    p->started_us = m->now_us;
     request_send(m, fx);
 
     struct view_prepare prepare = {0};
@@ -299,8 +320,8 @@ void view_proposer_tick(struct view_machine *m, struct view_effects *fx)
         return;
     }
     /* Phase two may have to wait for grants, and for a member that was admitted just now. */
-    uint64_t limit = 4 * view_patience_us(m) +
-                     (p->phase == VIEW_PHASE_ACCEPT ? m->config.lease_us : 0);
+    uint64_t limit =
+        4 * view_patience_us(m) + (p->phase == VIEW_PHASE_ACCEPT ? m->config.lease_us : 0);
     if (m->now_us >= p->started_us + limit) {
         ballot_lost(m);
     } else if (m->now_us >= p->resend_us && view_room(fx, NODES_MAX)) {

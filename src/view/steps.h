@@ -74,6 +74,7 @@ void view_on_refuse(struct view_machine *m, const struct view_event *event);
 void view_accepted_own(struct view_machine *m, const struct view_ballot *ballot,
                        struct view_effects *fx);
 void view_proposer_reset(struct view_machine *m);
+const char *view_phase_name(enum view_phase phase);
 
 /* Membership: what should change, and the view that changes it (membership.c). */
 void view_duties_tick(struct view_machine *m, struct view_effects *fx);

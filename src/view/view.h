@@ -12,7 +12,7 @@
 
 enum view_role {
     VIEW_ROLE_NONE = 0,
-    VIEW_ROLE_SHADOW = 1,      /* follows every write, serves nothing ([H] Recovery) */
+    VIEW_ROLE_SHADOW = 1, /* follows every write, serves nothing ([H] Recovery) */
     VIEW_ROLE_OPERATIONAL = 2,
 };
 
@@ -28,15 +28,15 @@ struct view_member {
 _Static_assert(sizeof(struct view_member) == 24, "no padding: views are compared as bytes");
 
 struct view {
-    uint64_t generation;    /* of the cluster: drawn by bootstrap and recover, in every frame */
+    uint64_t generation;     /* of the cluster: drawn by bootstrap and recover, in every frame */
     uint64_t generation_old; /* the generation that `recover` ended, so that its processes learn
                                 that they were left behind; 0: none */
-    uint32_t epoch;         /* 0: no view yet */
-    uint32_t next_cid;      /* c_ids below it were handed out; never reused */
-    nodeset configured;     /* majorities count these */
-    nodeset configured_old; /* while the configured set changes: the set before it; else 0 */
-    nodeset live;           /* nodes with a member in this view, in either role */
-    nodeset operational;    /* live members that serve */
+    uint32_t epoch;          /* 0: no view yet */
+    uint32_t next_cid;       /* c_ids below it were handed out; never reused */
+    nodeset configured;      /* majorities count these */
+    nodeset configured_old;  /* while the configured set changes: the set before it; else 0 */
+    nodeset live;            /* nodes with a member in this view, in either role */
+    nodeset operational;     /* live members that serve */
     struct view_member members[NODES_MAX]; /* by node id; zero where live has no bit */
 };
 

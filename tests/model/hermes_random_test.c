@@ -218,8 +218,8 @@ static void act(struct rig *r, const struct profile *p)
     }
 }
 
-/* Faults end: crashed nodes are dropped and dropped nodes are gone, shadows copy and are promoted or, if nobody can donate in
- * time, dropped too. */
+/* Faults end: crashed nodes are dropped and dropped nodes are gone; shadows copy and are promoted
+ * or, if nobody can donate in time, dropped too. */
 static void heal(struct rig *r)
 {
     for (uint8_t i = 0; i < r->n; i++) {
@@ -315,7 +315,7 @@ static const char *run(uint64_t seed, uint64_t rules_off, struct totals *totals)
     struct rig *r = &rig;
     const struct profile *p = &profiles[seed % PROFILES];
     uint64_t turn = seed / PROFILES;
-    enum rig_start start = p->tombstones ? (enum rig_start)(turn % 4)
+    enum rig_start start = p->tombstones   ? (enum rig_start)(turn % 4)
                            : turn % 5 == 1 ? RIG_START_NOTHING
                                            : RIG_START_VALUE;
     rig_init(r, p->nodes, start, rules_off, seed);

@@ -538,6 +538,52 @@ static const char *chunk_reported(uint64_t off)
     return unless(r, rig_settle(r), "does not settle");
 }
 
+/* A process is paused with the last ACK of a replay in its queue, and is dropped; the key is
+ * deleted and forgotten, and its next life issues the same timestamp again. Then it goes on. */
+static const char *val_member(uint64_t off)
+{
+    struct rig *r = begin(4, RIG_START_NOTHING, off);
+    r->first_cid = true;
+    r->no_life = true; /* what lies in the queue of a paused process is not the network's */
+    uint32_t w = rig_update(r, 0, RIG_WRITE);
+    inv_ack(r, 0, 1, w);
+    inv_ack(r, 0, 2, w);
+    inv_ack(r, 0, 3, w);
+    rig_prod(r, 2);
+    for (uint8_t i = 0; i < 4; i++) {
+        rig_pass(r, 2, i, HERMES_INV, w);
+    }
+    rig_pass(r, 0, 1, HERMES_VAL, w);
+    rig_pass(r, 0, 3, HERMES_VAL, w);
+    rig_pass(r, 1, 2, HERMES_ACK, w);
+    rig_pass(r, 3, 2, HERMES_ACK, w);
+    rig_drop(r, 2);
+    rig_adopt(r, 0);
+    rig_adopt(r, 1);
+    rig_adopt(r, 3);
+    uint32_t d = rig_update(r, 0, RIG_DELETE);
+    for (uint8_t i = 1; i < 4; i += 2) {
+        inv_ack(r, 0, i, d);
+    }
+    rig_pass(r, 0, 1, HERMES_VAL, d);
+    rig_pass(r, 0, 3, HERMES_VAL, d);
+    for (uint32_t turn = 0; turn < 4; turn++) {
+        for (uint8_t i = 0; i < 4; i++) {
+            rig_sweep(r, i);
+            rig_pass(r, 0, i, HERMES_FORGET_ASK, d);
+            rig_pass(r, i, 0, HERMES_FORGET_REPORT, d);
+            rig_pass(r, 0, i, HERMES_FORGET, d);
+        }
+        rig_advance(r, 2 * RIG_GRACE_US);
+    }
+    uint32_t u = rig_update(r, 0, RIG_WRITE);
+    assert_true(r->updates[u].ts == r->updates[w].ts);
+    rig_pass(r, 0, 1, HERMES_INV, u);
+    rig_pass(r, 0, 2, HERMES_ACK, w);
+    rig_pass(r, 2, 1, HERMES_VAL, w);
+    return verdict(r);
+}
+
 /* ---- What the thesis itself says ---- */
 
 static const char *step(uint64_t off)
@@ -650,6 +696,7 @@ RULE_TEST(first, 0, FIRST)
 RULE_TEST(agreed_forget, 0, AGREED_FORGET)
 RULE_TEST(shadow_forget, 0, SHADOW_FORGET)
 RULE_TEST(chunk_reported, 0, CHUNK_REPORTED)
+RULE_TEST(val_member, 0, VAL_MEMBER)
 RULE_TEST(step, 0, STEP)
 RULE_TEST(read_valid, 0, READ_VALID)
 RULE_TEST(val_ts, 0, VAL_TS)
@@ -813,18 +860,18 @@ static void test_forget_backup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ONE(ack_set),       ONE(ack_ts),        ONE(epoch),
-        ONE(val_any_epoch), ONE(write_val),     ONE(ack_same),
-        ONE(trans_replay),  ONE(ack_reset),     ONE(no_stale),
-        ONE(cid_trigger),   ONE(lost_valid),    ONE(no_own_ack),
-        ONE(o3_writes),     ONE(o3_epoch),      ONE(cid),
-        ONE(chunk_higher),  ONE(chunk_state),   ONE(all_acks),
-        ONE(answer_valid),  ONE(first),         ONE(agreed_forget),
-        ONE(shadow_forget), ONE(chunk_reported), ONE(step),
-        ONE(read_valid),    ONE(val_ts),        ONE(replay),
-        ONE(check),         ONE(inv_in_write_rmw), ONE(early_acks),
-        ONE(check_majority), ONE(nudge), ONE(late_mail),
-        ONE(forget),        ONE(forget_backup),
+        ONE(ack_set),       ONE(ack_ts),         ONE(epoch),
+        ONE(val_any_epoch), ONE(write_val),      ONE(ack_same),
+        ONE(trans_replay),  ONE(ack_reset),      ONE(no_stale),
+        ONE(cid_trigger),   ONE(lost_valid),     ONE(no_own_ack),
+        ONE(o3_writes),     ONE(o3_epoch),       ONE(cid),
+        ONE(chunk_higher),  ONE(chunk_state),    ONE(all_acks),
+        ONE(answer_valid),  ONE(first),          ONE(agreed_forget),
+        ONE(shadow_forget), ONE(chunk_reported), ONE(val_member),
+        ONE(step),          ONE(read_valid),     ONE(val_ts),
+        ONE(replay),        ONE(check),          ONE(inv_in_write_rmw),
+        ONE(early_acks),    ONE(check_majority), ONE(nudge),
+        ONE(late_mail),     ONE(forget),         ONE(forget_backup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

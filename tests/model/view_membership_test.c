@@ -538,9 +538,8 @@ static void copies_as_memory(void **state)
     for (uint32_t i = 0; i < 20; i++) {
         run_ms(c, 10);
         struct view_machine *m = view_cluster_machine(c, 1);
-        struct view_event tick = {.kind = VIEW_EVENT_TICK,
-                                  .now_us = view_cluster_clock(c, 1),
-                                  .healthy = true};
+        struct view_event tick = {
+            .kind = VIEW_EVENT_TICK, .now_us = view_cluster_clock(c, 1), .healthy = true};
         memcpy(&copy, m, sizeof copy);
         one.n = two.n = 0;
         view_step(m, &tick, &one);

@@ -44,8 +44,7 @@ static bool view_can_go_on(const struct view_cluster *c, const struct view *view
     for (uint32_t i = 0; i < c->processes; i++) {
         const struct cluster_process *p = &c->process[i];
         bool runs = p->alive && !p->machine.leaving && !(cautious && p->paused);
-        if (i != except && runs &&
-            view_has(view, p->node, p->machine.config.nonce)) {
+        if (i != except && runs && view_has(view, p->node, p->machine.config.nonce)) {
             alive |= nodeset_of(p->node);
         }
     }
@@ -273,8 +272,9 @@ static void tell_views(const struct view_cluster *c, uint32_t *told)
 {
     for (; *told < c->decided_n; (*told)++) {
         const struct view *v = &c->decided[*told];
-        TELL("decided at %lu: epoch %u live %lx operational %lx", (unsigned long)c->decided_at[*told],
-             v->epoch, (unsigned long)v->live, (unsigned long)v->operational);
+        TELL("decided at %lu: epoch %u live %lx operational %lx",
+             (unsigned long)c->decided_at[*told], v->epoch, (unsigned long)v->live,
+             (unsigned long)v->operational);
     }
 }
 
@@ -291,12 +291,14 @@ static void tell_processes(const struct view_cluster *c)
             suspected |= view_suspected(m, n) ? nodeset_of(n) : 0;
             fresh |= view_candidate_fresh(m, n) ? nodeset_of(n) : 0;
         }
-        TELL("process %u of %u: epoch %u live %lx operational %lx member %d lease %ld phase %u round "
+        TELL("process %u of %u: epoch %u live %lx operational %lx member %d lease %ld phase %s "
+             "round "
              "%lu promised %lu by %u quiet %ld accepted %lu live %lx held %lu suspects %lx "
              "candidates %lx copied %d adopted %u status %s",
              i, p->node, m->view.epoch, (unsigned long)m->view.live,
              (unsigned long)m->view.operational, view_self_member(m),
-             (long)(m->lease_until_us - m->now_us), m->proposer.phase,
+             (long)(m->lease_until_us - m->now_us),
+             view_phase_name((enum view_phase)m->proposer.phase),
              (unsigned long)m->proposer.ballot.round, (unsigned long)m->acceptor.promised.round,
              m->acceptor.promised.node, (long)(m->acceptor.quiet_until_us - m->now_us),
              (unsigned long)m->acceptor.accepted.round,
@@ -342,8 +344,8 @@ static bool recover(struct view_cluster *c)
         return false;
     }
     TELL("recover %lx on %u", (unsigned long)survivors, c->process[best].node);
-    view_cluster_event(c, best, (struct view_event){.kind = VIEW_EVENT_RECOVER,
-                                                    .configured = survivors});
+    view_cluster_event(c, best,
+                       (struct view_event){.kind = VIEW_EVENT_RECOVER, .configured = survivors});
     view_cluster_run(c, c->now + 300000);
     return true;
 }
@@ -358,9 +360,9 @@ static bool settled_in_full(const struct view_cluster *c)
 static void configure_in_full(struct view_cluster *c)
 {
     for (uint8_t i = 0; i < c->nodes; i++) {
-        view_cluster_event(c, c->node[i].current,
-                           (struct view_event){.kind = VIEW_EVENT_CONFIGURE,
-                                               .configured = c->config.configured});
+        view_cluster_event(
+            c, c->node[i].current,
+            (struct view_event){.kind = VIEW_EVENT_CONFIGURE, .configured = c->config.configured});
     }
 }
 
@@ -461,22 +463,35 @@ static void faults_break_nothing(void **state)
     assert_true(seed != 0 || count[LOST] * 20 <= runs);
 }
 
+/* Within how many runs each rule that is switched off must show. 0: only the steered executions of
+ * view_rules_test.c show it; chance does not line up the old process, the lost message and the
+ * restart that it takes. */
+static const uint32_t runs_to_catch[VIEW_RULES] = {
+    [VIEW_RULE_GRANTS_FIRST] = 20,  [VIEW_RULE_PROMISE_DROPS] = 60,
+    [VIEW_RULE_MEMBERS_VOTE] = 20,  [VIEW_RULE_GRANT_INCARNATION] = 1000,
+    [VIEW_RULE_KEPT_STATE] = 200,   [VIEW_RULE_ACCEPT_ENDS_LEASE] = 80,
+    [VIEW_RULE_LIVE_MAJORITY] = 20, [VIEW_RULE_CONFIRM] = 20,
+    [VIEW_RULE_WIPE] = 20,          [VIEW_RULE_ADOPTED] = 1500,
+    [VIEW_RULE_HEALTHY] = 40,
+};
+
 static void mutants_are_caught(void **state)
 {
     (void)state;
     if (!VIEW_RULES_SWITCHABLE) {
         skip();
     }
-    uint64_t runs = from_environment("VIEW_RUNS", 1500);
     for (unsigned rule = 0; rule < VIEW_RULES; rule++) {
-        uint64_t i = 1;
-        uint32_t some;
+        uint32_t some, i = 0;
         enum outcome outcome = SETTLED;
-        for (; i <= runs && outcome <= LOST; i++) {
-            outcome = run(i, (uint64_t)1 << rule, &some);
+        while (i < runs_to_catch[rule] && outcome <= LOST) {
+            outcome = run(++i, (uint64_t)1 << rule, &some);
         }
-        print_message("%-20s %s after %lu\n", view_rule_names[rule], outcome_names[outcome],
-                      (unsigned long)i);
+        if (runs_to_catch[rule] != 0) {
+            print_message("%s: %s in run %u, %s\n", view_rule_names[rule], outcome_names[outcome],
+                          i, cluster.violation != NULL ? cluster.violation : "it never settled");
+            assert_true(outcome > LOST);
+        }
     }
 }
 

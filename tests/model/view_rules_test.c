@@ -67,8 +67,8 @@ static void its_turn(struct view_cluster *c, uint32_t process)
 
 static void tell_view(struct view_cluster *c, uint32_t from, uint32_t to)
 {
-    view_cluster_event(c, from, (struct view_event){.kind = VIEW_EVENT_HINT,
-                                                    .node = c->process[to].node});
+    view_cluster_event(c, from,
+                       (struct view_event){.kind = VIEW_EVENT_HINT, .node = c->process[to].node});
     assert_int_not_equal(view_cluster_deliver(c, from, to, KIND(VIEW)), 0);
 }
 

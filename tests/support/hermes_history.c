@@ -85,8 +85,7 @@ static bool fresh(const struct rig *r)
 static bool atomic(const struct rig *r)
 {
     for (uint32_t i = 1; i < r->nhist; i++) {
-        if (is_rmw(r, r->hist[i]) &&
-            !same(r, r->hist[i - 1], r->updates[r->hist[i]].base)) {
+        if (is_rmw(r, r->hist[i]) && !same(r, r->hist[i - 1], r->updates[r->hist[i]].base)) {
             return false;
         }
     }

@@ -37,7 +37,7 @@ static struct event event_of(struct rig *r, uint8_t node, enum ev_kind kind)
                           .self = node,
                           .confirms = n->confirms,
                           .now_us = r->now_us,
-                          .random = random_next(&r->random),
+                          .random = r->first_cid ? 0 : random_next(&r->random),
                           .key_hash = 7,
                           .local_hash = 7,
                           .view = &n->view,
@@ -288,11 +288,8 @@ static uint32_t issue(struct rig *r, uint8_t node, enum rig_kind kind, uint32_t 
     HK_ASSERT(r->nupdates < RIG_UPDATES);
     HK_ASSERT(rig_readable(r, node) && !n->crashed);
     uint32_t id = r->nupdates++;
-    r->updates[id] = (struct rig_update){.kind = kind,
-                                         .first = n->value == 0,
-                                         .base = n->value,
-                                         .prev = prev,
-                                         .issued = r->nhist};
+    r->updates[id] = (struct rig_update){
+        .kind = kind, .first = n->value == 0, .base = n->value, .prev = prev, .issued = r->nhist};
     struct event event = event_of(r, node, EV_UPDATE);
     event.rmw = kind == RIG_RMW;
     key_step(r, node, &event, NULL, id);
@@ -612,8 +609,7 @@ void rig_chunk(struct rig *r, uint8_t donor, uint8_t shadow)
 {
     struct rig_node *d = &r->nodes[donor];
     struct rig_node *s = &r->nodes[shadow];
-    if (d->crashed || !nodeset_has(d->view.operational, donor) ||
-        d->view.epoch != s->view.epoch) {
+    if (d->crashed || !nodeset_has(d->view.operational, donor) || d->view.epoch != s->view.epoch) {
         return; /* donors answer only in the requester's epoch */
     }
     static const uint8_t bytes[8];
@@ -654,10 +650,9 @@ void rig_init(struct rig *r, uint8_t n, enum rig_start start, uint64_t rules_off
     }
     r->nupdates = 2;
     r->updates[0].decided = true;
-    r->updates[1] =
-        (struct rig_update){.kind = start == RIG_START_VALUE ? RIG_WRITE : RIG_DELETE,
-                            .ts = stamp_make(4, 1),
-                            .decided = true};
+    r->updates[1] = (struct rig_update){.kind = start == RIG_START_VALUE ? RIG_WRITE : RIG_DELETE,
+                                        .ts = stamp_make(4, 1),
+                                        .decided = true};
     uint32_t value = start == RIG_START_NOTHING ? 0 : 1;
     for (uint8_t i = 0; i < n; i++) {
         node_new(r, i);
@@ -747,23 +742,20 @@ bool rig_settle(struct rig *r)
 void rig_print(const struct rig *r)
 {
     printf("epoch %u live %llx operational %llx\n", rig_newest(r)->epoch,
-           (unsigned long long)rig_newest(r)->live,
-           (unsigned long long)rig_newest(r)->operational);
+           (unsigned long long)rig_newest(r)->live, (unsigned long long)rig_newest(r)->operational);
     for (uint8_t i = 0; i < r->n; i++) {
         const struct rig_node *n = &r->nodes[i];
         printf("node %u%s epoch %u %s value %u ts %llu.%u owner %u flags %x aux %x parked %u "
                "again %u\n",
-               i, n->crashed ? " crashed" : "", n->view.epoch,
-               hermes_state_names[n->meta.state], n->value,
-               (unsigned long long)stamp_version(n->meta.ts), stamp_cid(n->meta.ts),
+               i, n->crashed ? " crashed" : "", n->view.epoch, hermes_state_names[n->meta.state],
+               n->value, (unsigned long long)stamp_version(n->meta.ts), stamp_cid(n->meta.ts),
                n->meta.owner, n->meta.flags, n->meta.aux, n->parked, n->again);
         for (uint32_t k = 1; k < RIG_SLOTS; k++) {
             const struct slot *slot = &n->slots[k];
             if (slot->kind != FLOW_FREE) {
                 printf("  slot %u kind %u ts %llu.%u acked %llx epoch %u operation %u\n", k,
-                       slot->kind, (unsigned long long)stamp_version(slot->ts),
-                       stamp_cid(slot->ts), (unsigned long long)slot->acked, slot->epoch,
-                       n->operation[k]);
+                       slot->kind, (unsigned long long)stamp_version(slot->ts), stamp_cid(slot->ts),
+                       (unsigned long long)slot->acked, slot->epoch, n->operation[k]);
             }
         }
     }

@@ -79,10 +79,11 @@ struct rig {
     struct rig_message bag[RIG_MESSAGES];
     struct rig_update updates[RIG_UPDATES];
     uint32_t nupdates;
-    bool mail_waits;   /* outcomes lie in the mailbox until rig_mail is called */
-    bool gate;         /* completions are held back until rig_nudge is called */
-    bool no_life;      /* messages live for ever, against the assumption of rule 12 */
-    bool ignore_gen;   /* answers reach slots whatever their generation */
+    bool mail_waits; /* outcomes lie in the mailbox until rig_mail is called */
+    bool gate;       /* completions are held back until rig_nudge is called */
+    bool no_life;    /* messages live for ever, against the assumption of rule 12 */
+    bool first_cid;  /* every update takes the first c_id of its member */
+    bool ignore_gen; /* answers reach slots whatever their generation */
 
     /* History: updates in the order in which they could first be read anywhere. */
     uint32_t hist[RIG_UPDATES];
@@ -127,7 +128,8 @@ int rig_find(const struct rig *r, uint8_t from, uint8_t to, uint8_t kind, uint32
 void rig_deliver(struct rig *r, int message, bool keep);
 /* Delivers the oldest such message if there is one. */
 bool rig_pass(struct rig *r, uint8_t from, uint8_t to, uint8_t kind, uint32_t update);
-bool rig_copy(struct rig *r, uint8_t from, uint8_t to, uint8_t kind, uint32_t update); /* keeps it */
+bool rig_copy(struct rig *r, uint8_t from, uint8_t to, uint8_t kind,
+              uint32_t update);                                       /* keeps it */
 void rig_lose(struct rig *r, uint8_t from, uint8_t to, uint8_t kind); /* all of them */
 void rig_lose_all(struct rig *r);
 
@@ -144,9 +146,9 @@ void rig_nudge(struct rig *r, uint8_t node);
 /* ---- Views: decided globally, adopted node by node ---- */
 const struct view *rig_newest(const struct rig *r);
 void rig_drop(struct rig *r, uint8_t node);
-void rig_admit(struct rig *r, uint8_t node);   /* a new incarnation, as a shadow; it adopts */
+void rig_admit(struct rig *r, uint8_t node); /* a new incarnation, as a shadow; it adopts */
 void rig_promote(struct rig *r, uint8_t node);
-void rig_adopt(struct rig *r, uint8_t node);   /* the newest view */
+void rig_adopt(struct rig *r, uint8_t node); /* the newest view */
 void rig_adopt_epoch(struct rig *r, uint8_t node, uint32_t epoch);
 void rig_crash(struct rig *r, uint8_t node);
 /* A donor answers a shadow of its epoch: the item, or that there is none. */

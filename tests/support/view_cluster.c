@@ -379,8 +379,8 @@ void view_cluster_event(struct view_cluster *c, uint32_t process, struct view_ev
 void view_cluster_tick(struct view_cluster *c, uint32_t process)
 {
     bool healthy = !c->process[process].wedged;
-    view_cluster_event(c, process, (struct view_event){.kind = VIEW_EVENT_TICK,
-                                                       .healthy = healthy});
+    view_cluster_event(c, process,
+                       (struct view_event){.kind = VIEW_EVENT_TICK, .healthy = healthy});
 }
 
 uint32_t view_cluster_start(struct view_cluster *c, uint8_t node)
@@ -526,8 +526,9 @@ static void timers_run(struct view_cluster *c)
         if (p->alive && !p->paused && p->adopt_at <= c->now) {
             p->adopt_at = UINT64_MAX;
             if (!p->stuck) {
-                view_cluster_event(c, i, (struct view_event){.kind = VIEW_EVENT_ADOPTED,
-                                                             .epoch = p->machine.view.epoch});
+                view_cluster_event(c, i,
+                                   (struct view_event){.kind = VIEW_EVENT_ADOPTED,
+                                                       .epoch = p->machine.view.epoch});
             }
         }
         if (p->alive && !p->paused && p->copied_at <= c->now) {

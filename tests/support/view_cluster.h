@@ -24,16 +24,16 @@ struct cluster_process {
     uint8_t node;
     bool alive;
     bool paused;
-    bool wedged;       /* its ticks say that a worker made no progress */
+    bool wedged;           /* its ticks say that a worker made no progress */
     uint32_t wedged_beats; /* heartbeats sent since then */
     uint64_t beat_us;      /* number of the last one seen */
-    bool stuck;        /* its workers never adopt a view */
-    bool wiped, left;  /* it was told so */
-    uint32_t admitted; /* the epoch that admitted it, as it last knew; 0: never a member */
-    bool shadow;       /* its role as it last knew, in ... */
-    uint32_t epoch;    /* ... this view */
-    uint64_t tick_at;  /* true time, as all below */
-    uint64_t adopt_at; /* UINT64_MAX: nothing to adopt */
+    bool stuck;            /* its workers never adopt a view */
+    bool wiped, left;      /* it was told so */
+    uint32_t admitted;     /* the epoch that admitted it, as it last knew; 0: never a member */
+    bool shadow;           /* its role as it last knew, in ... */
+    uint32_t epoch;        /* ... this view */
+    uint64_t tick_at;      /* true time, as all below */
+    uint64_t adopt_at;     /* UINT64_MAX: nothing to adopt */
     uint64_t copied_at;
     uint32_t installs;
 };
@@ -78,7 +78,7 @@ struct view_cluster {
     uint32_t loss_ppm, twice_ppm, slow_ppm;
     uint32_t delay_us_max, slow_us_max;
     uint32_t adopt_us_max, copy_us_max, return_us_max;
-    bool manual; /* messages wait for view_cluster_deliver */
+    bool manual;                    /* messages wait for view_cluster_deliver */
     nodeset cut[CLUSTER_NODES_MAX]; /* cut[a] has b: what a sends does not reach b */
 
     struct cluster_node node[CLUSTER_NODES_MAX];

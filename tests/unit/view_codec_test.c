@@ -24,11 +24,8 @@ static struct view sample(void)
         .live = nodeset_of(0) | nodeset_of(2) | nodeset_of(63),
         .operational = nodeset_of(0) | nodeset_of(63),
     };
-    view.members[0] = (struct view_member){.nonce = 11,
-                                           .admitted = 1,
-                                           .cid_first = 1,
-                                           .cid_count = 4,
-                                           .role = VIEW_ROLE_OPERATIONAL};
+    view.members[0] = (struct view_member){
+        .nonce = 11, .admitted = 1, .cid_first = 1, .cid_count = 4, .role = VIEW_ROLE_OPERATIONAL};
     view.members[2] = (struct view_member){
         .nonce = 12, .admitted = 9, .cid_first = 60, .cid_count = 40, .role = VIEW_ROLE_SHADOW};
     view.members[63] = (struct view_member){.nonce = UINT64_MAX,

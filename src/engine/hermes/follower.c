@@ -253,7 +253,7 @@ static void f_val(struct key_step *s)
         hermes_drop(s->fx, ENGINE_DROP_EPOCH_OLD);
         return;
     }
-    if (!nodeset_has(s->view->live, s->event->from)) {
+    if (!nodeset_has(s->view->live, s->event->from) && rule_on(s->config, HERMES_RULE_VAL_MEMBER)) {
         hermes_drop(s->fx, ENGINE_DROP_SENDER);
         return;
     }

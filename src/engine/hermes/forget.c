@@ -8,8 +8,9 @@
  *      epoch have answered in that epoch the tombstone is *agreed*, and FORGET says so.
  *   3. Whoever holds it agreed and Valid forgets it after a second grace.
  *
- * None of this happens in a view with a shadow: its chunks are under way. docs/protocols/hermes.md
- * has the argument, in particular for members that forget at different times, and for joins between.
+ * Nobody reports or forgets in a view with a shadow: its chunks are under way.
+ * docs/protocols/hermes.md has the argument, in particular for members that forget at different
+ * times, and for joins between.
  *
  * A tombstone's age is kept in key_meta.aux as a coarse stamp, in sixteenths of a grace; 0: not
  * stamped yet. Stamps come round after 4,096 graces: then a tombstone looks younger than it is,

@@ -35,6 +35,7 @@ const char *const hermes_rule_names[HERMES_RULES] = {
     [HERMES_RULE_TRANS_REPLAY] = "trans_replay",
     [HERMES_RULE_WRITE_VAL] = "write_val",
     [HERMES_RULE_CHUNK_REPORTED] = "chunk_reported",
+    [HERMES_RULE_VAL_MEMBER] = "val_member",
     [HERMES_RULE_CHECK] = "check",
 };
 

@@ -53,6 +53,7 @@ enum hermes_rule {
     HERMES_RULE_TRANS_REPLAY,   /* 4: a key in Trans can be replayed (liveness) */
     HERMES_RULE_WRITE_VAL,      /* 3: a VAL in Write completes the pending update (liveness) */
     HERMES_RULE_CHUNK_REPORTED, /* 12: a chunk's reported tombstone fills only an empty entry */
+    HERMES_RULE_VAL_MEMBER,     /* 2, 12: a VAL counts only from a member of the receiver's view */
     HERMES_RULE_CHECK,          /* [H] 4.3.6: a majority confirms asynchronous reads */
     HERMES_RULES
 };

@@ -1,8 +1,9 @@
 /* Hermes, the key machine: dispatcher, coordinator and replays.
  *
  * Source: [H] 4.2.2 (protocol), 4.3.3 (message loss, views, joining), 4.3.5 (RMWs), 4.3.6
- * (asynchronous reads); docs/protocols/hermes.md has the fault model, the deviations D1 to D12 with
- * the execution that makes each necessary, and the whole table, which is generated from table.c.
+ * (asynchronous reads); docs/protocols/hermes.md has the fault model, the rules by number, the
+ * deviations D1 to D14 with the execution that makes each necessary, and the whole table, which is
+ * printed from table.c.
  *
  *   step of the thesis          action of the specification    function
  *   C_TS, C_INV                 Issue, New, Reissue            c_update
@@ -24,7 +25,8 @@
  *   I4  A slot of kind FLOW_UPDATE is closed by one outcome, sent by the step that cleared
  *       key_meta.owner. So the slot that owner names has not been reused, and a FLOW_UPDATE slot
  *       that owner does not name has its outcome on the way and does nothing.
- *   I5  If a node is Valid at ts then every live member of its view stored ts at some time.
+ *   I5  If a node is Valid at ts then every live member of its view stored ts at some time, or has
+ *       seen it forgotten since.
  *
  *            c_update            overtaken (plain)
  *   Valid ------------> Write ---------------------> Trans

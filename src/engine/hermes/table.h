@@ -75,7 +75,8 @@ enum hermes_condition {
 extern const char *const hermes_condition_names[HERMES_CONDITIONS];
 
 /* Bits of hermes_row.effects. Two more follow from the change of state and are not listed: turning
- * Valid ends the pending update (DONE if it is plain or at this ts, else LOST) and wakes waiters. */
+ * Valid ends the pending update (done if it is plain or at this ts, else lost) and wakes those who
+ * wait. */
 enum hermes_effect {
     HERMES_DO_PARK,
     HERMES_DO_APPLY,
