@@ -166,15 +166,21 @@ static void note_ignored(struct worker *w, const struct effect *e, uint8_t from)
     }
 }
 
-/* A member that left an update unacknowledged for a lease is suspected, heartbeats or not
- * (a bridging partition: it may hear us while we do not hear it). */
+/* A member that left an update unacknowledged for a lease is suspected, heartbeats or not (a bridging
+ * partition: it may hear us while we do not hear it). Not the member that issued the timestamp: it
+ * may rightly leave a replay of its own pending RMW unanswered. */
 static void suspect_silent(struct worker *w, const struct flow *f, const struct effect *e)
 {
     uint64_t lease_us = w->node->config.view.lease_us;
-    if (e->kind == EFF_BCAST && w->now_us - f->waiting_us > lease_us) {
-        nodeset silent = e->set & ~nodeset_of(w->node->config.self);
-        atomic_fetch_or_explicit(&w->node->suspects, silent, memory_order_relaxed);
+    if (e->kind != EFF_BCAST || w->now_us - f->waiting_us <= lease_us) {
+        return;
     }
+    nodeset silent = e->set & ~nodeset_of(w->node->config.self);
+    uint8_t issuer = view_cid_owner(&w->view, stamp_cid(e->ts));
+    if (issuer != NODE_NONE) {
+        silent &= ~nodeset_of(issuer);
+    }
+    atomic_fetch_or_explicit(&w->node->suspects, silent, memory_order_relaxed);
 }
 
 /* ---- Key steps ---- */

@@ -34,7 +34,8 @@ static void trace_op(struct world *world, const struct sim_op *op, const char *w
     if (trace_wanted(&world->trace)) {
         char text[200];
         describe_op(op, text, sizeof text);
-        trace_line(world, "node %u %s %s", world->clients.at[op->client].machine, what, text);
+        const struct client *c = &world->clients.at[op->client];
+        trace_line(world, "node %u %s %s", world->machines[c->machine].id, what, text);
     }
 }
 
@@ -58,8 +59,8 @@ static void client_init(struct world *world, uint32_t id)
     c->worker = (uint32_t)random_below(chance, world->setup.workers);
     c->window = (uint32_t)random_between(chance, 1, world->setup.window_max);
     if (random_chance(chance, 500000)) {
-        c->patience_us = random_between(chance, world->setup.answer_us / 20,
-                                        world->setup.answer_us);
+        c->patience_us =
+            random_between(chance, world->setup.answer_us / 20, world->setup.answer_us);
     }
 }
 
@@ -69,9 +70,9 @@ void clients_init(struct world *world)
     const struct setup *s = &world->setup;
     cs->next_value = 1000;
     for (uint32_t i = 0; i < s->keys; i++) {
-        workload_add_key(world, i < s->registers                  ? KEY_REGISTER
+        workload_add_key(world, i < s->registers                 ? KEY_REGISTER
                                 : i < s->registers + s->counters ? KEY_COUNTER
-                                                                  : KEY_GENERAL);
+                                                                 : KEY_GENERAL);
     }
     cs->extra_first = cs->keys_n;
     for (uint32_t i = 0; i < 3 + s->filler_keys; i++) {
@@ -252,8 +253,19 @@ void clients_lost(struct machine *m)
     struct world *world = m->world;
     for (uint32_t i = 0; i < world->clients.n; i++) {
         struct client *c = &world->clients.at[i];
-        if (c->machine == m->id && (c->ring_n > 0 || c->session != SESSION_NONE)) {
+        if (c->machine == m->place && (c->ring_n > 0 || c->session != SESSION_NONE)) {
             client_move(world, c);
+        }
+    }
+}
+
+void clients_follow(struct machine *from, struct machine *to)
+{
+    struct world *world = from->world;
+    for (uint32_t i = 0; i < world->clients.n; i++) {
+        struct client *c = &world->clients.at[i];
+        if (c->machine == from->place && (c->ring_n > 0 || c->session != SESSION_NONE)) {
+            c->machine = to->place;
         }
     }
 }
@@ -274,6 +286,7 @@ static void client_issue(struct world *world, struct client *c, uint32_t index)
     op->state = SIM_OP_QUEUED;
     op->arrived_step = world->step;
     op->begin_us = world->now_us;
+    op->before = c->ring_n == 0 ? NO_OP : c->ring[(c->ring_first + c->ring_n - 1) % WINDOW_MAX];
     c->ring[(c->ring_first + c->ring_n++) % WINDOW_MAX] = index;
     if (a->queue_first == NO_OP) {
         a->queue_first = index;
@@ -309,8 +322,8 @@ void client_act(struct world *world, uint32_t id)
     }
     c->quota--;
     client_issue(world, c, workload_draw(world, c));
-    client_schedule(world, c, world->now_us +
-                                  random_between(&world->chance_clients, 0, world->setup.think_us));
+    client_schedule(
+        world, c, world->now_us + random_between(&world->chance_clients, 0, world->setup.think_us));
 }
 
 static bool disturbed(const struct machine *m, const struct sim_op *op, uint32_t worker)
@@ -330,8 +343,7 @@ void client_impatient(struct world *world, uint32_t index)
         trace_op(world, op, "has not answered, which its client does not stand any longer:");
         client_move(world, c);
     } else if (disturbed(&world->machines[c->machine], op, c->worker)) {
-        world_plan(world, world->now_us + overdue_us(world), HAPPENS_IMPATIENCE, index, 0, 0,
-                   NULL);
+        world_plan(world, world->now_us + overdue_us(world), HAPPENS_IMPATIENCE, index, 0, 0, NULL);
     } else {
         char text[200];
         describe_op(op, text, sizeof text);
@@ -384,7 +396,7 @@ bool clients_request(struct machine *m, uint32_t worker, struct request *request
         a->given_op = i;
         op->state = SIM_OP_TAKEN;
         op->h.begin_us = 2 * m->poll_step;
-        op->epoch = world->ghost.adopted_epoch[m->id];
+        op->epoch = world->ghost.adopted_epoch[m->place];
         *request_out = (struct request){.session = c->session, .tag = i, .op = op->op};
         trace_note(&world->trace, i);
         trace_op(world, op, "takes");
@@ -573,6 +585,6 @@ void clients_answered(struct world *world, uint32_t index)
         client_move(world, c);
         return;
     }
-    client_schedule(world, c, world->now_us + random_between(&world->chance_clients, 0,
-                                                             world->setup.think_us));
+    client_schedule(
+        world, c, world->now_us + random_between(&world->chance_clients, 0, world->setup.think_us));
 }

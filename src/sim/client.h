@@ -19,7 +19,7 @@
 struct world;
 
 enum sim_op_state {
-    SIM_OP_QUEUED,   /* at its worker, which has not seen it */
+    SIM_OP_QUEUED, /* at its worker, which has not seen it */
     SIM_OP_TAKEN,
     SIM_OP_ANSWERED, /* by a poll whose output is not out yet */
     SIM_OP_OVER,
@@ -41,12 +41,14 @@ struct sim_op {
     uint32_t connection; /* of the client */
     uint32_t key;        /* index of a sim_key */
     uint32_t next;
-    uint32_t epoch;      /* that its node was in when it took the operation */
-    uint64_t begin_us;   /* virtual */
+    uint32_t before;   /* the operation before it on the same connection, if that was still under
+                            way; else NO_OP */
+    uint32_t epoch;    /* that its node was in when it took the operation */
+    uint64_t begin_us; /* virtual */
     uint64_t arrived_step;
     enum sim_op_state state;
-    bool extra;          /* not of a kind that histories know */
-    int err;             /* of the answer */
+    bool extra; /* not of a kind that histories know */
+    int err;    /* of the answer */
     struct forecast forecast;
 };
 
@@ -59,28 +61,28 @@ struct client {
     uint32_t window;
     uint32_t ring[WINDOW_MAX]; /* its operations under way, oldest first */
     uint32_t ring_first, ring_n;
-    uint32_t quota;      /* operations that it still has to do */
-    uint32_t tries;      /* failures that may still be made good */
+    uint32_t quota;       /* operations that it still has to do */
+    uint32_t tries;       /* failures that may still be made good */
     uint64_t patience_us; /* waits no longer for an answer; 0: for ever */
     uint64_t backoff_until_us;
     bool scheduled;
-    bool ready;          /* its session can take an operation */
-    bool moving;         /* asks for nothing more here, and then goes elsewhere */
-    bool reader;         /* reads every key once, at the end */
+    bool ready;  /* its session can take an operation */
+    bool moving; /* asks for nothing more here, and then goes elsewhere */
+    bool reader; /* reads every key once, at the end */
     uint32_t next_key;
-    uint32_t ok_calm;    /* successes since faults ended */
+    uint32_t ok_calm; /* successes since faults ended */
     uint32_t private_key;
-    uint32_t life;       /* of the private key */
+    uint32_t life; /* of the private key */
     int64_t private_value;
 };
 
 /* For tests: a value that was read, and then another one, and who reads after both is made to see
  * the first again. */
 struct tampering {
-    uint32_t seen;        /* values seen so far; 3: it is done */
+    uint32_t seen; /* values seen so far; 3: it is done */
     uint32_t key;
     int64_t first;
-    uint64_t after_us;    /* the end of the latest read that counts, as in the history */
+    uint64_t after_us; /* the end of the latest read that counts, as in the history */
 };
 
 struct clients {
@@ -122,6 +124,8 @@ bool clients_request(struct machine *machine, uint32_t worker, struct request *r
 void clients_reply(struct machine *machine, uint32_t worker, const struct reply *reply);
 /* The answer has left the process. */
 void clients_answered(struct world *world, uint32_t op);
+/* The process is now at another place, and those who are connected with it, too. */
+void clients_follow(struct machine *from, struct machine *to);
 /* The process is gone, and every session with it. */
 void clients_lost(struct machine *machine);
 

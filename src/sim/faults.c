@@ -133,6 +133,78 @@ static void begin_pause(struct world *world, uint32_t i)
     }
 }
 
+/* Whether nothing else befalls the machine, so that its process can be moved. */
+static bool is_untouched(const struct machine *m)
+{
+    for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
+        if (m->actors[i].stalls > 0) {
+            return false;
+        }
+    }
+    return m->state == MACHINE_UP && m->slow == 1 && !m->leaving;
+}
+
+static struct machine *free_place(struct world *world)
+{
+    for (uint32_t i = SIM_NODES_MAX; i < MACHINES_MAX; i++) {
+        if (world->machines[i].node == NULL) {
+            return &world->machines[i];
+        }
+    }
+    return NULL;
+}
+
+static bool may_split(struct world *world, const struct fault *f)
+{
+    struct machine *m = &world->machines[f->node];
+    return is_untouched(m) && ghost_may_lose(world, f->node) && free_place(world) != NULL;
+}
+
+static void split(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    struct machine *m = &world->machines[f->node];
+    struct machine *zombie = free_place(world);
+    struct fault_run *run = &world->faults[i];
+    activate(world, i);
+    machine_pause(m);
+    machine_split(m, zombie, !f->reboot);
+    run->place = zombie->place;
+    run->nonce = zombie->nonce;
+    machine_start(m);
+}
+
+static void begin_zombie(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    if (world->machines[f->node].trap != TRAP_NONE || !may_split(world, f)) {
+        defer(world, i);
+    } else if (f->mid) {
+        set_trap(world, i, TRAP_ZOMBIE);
+    } else {
+        split(world, i);
+    }
+}
+
+/* The old process goes on, but nobody lets two processes pass for one node for long. */
+static void end_zombie(struct world *world, uint32_t i)
+{
+    struct machine *zombie = &world->machines[world->faults[i].place];
+    if (zombie->node != NULL && zombie->nonce == world->faults[i].nonce) {
+        machine_resume(zombie);
+        world_plan(world, world->now_us + 6 * world->setup.lease_us, HAPPENS_TRAP_TIMEOUT, i, 0, 0,
+                   NULL);
+    }
+}
+
+static void bury_zombie(struct world *world, uint32_t i)
+{
+    struct machine *zombie = &world->machines[world->faults[i].place];
+    if (zombie->node != NULL && zombie->nonce == world->faults[i].nonce) {
+        machine_stop(zombie, true);
+    }
+}
+
 static void begin_stall(struct world *world, uint32_t i)
 {
     const struct fault *f = fault_at(world, i);
@@ -202,6 +274,15 @@ bool fault_snap(struct machine *m)
         machine_pause(m);
         return true;
     }
+    if (trap == TRAP_ZOMBIE) {
+        bool may = may_split(world, fault_at(world, i));
+        if (may) {
+            split(world, i);
+        } else {
+            defer(world, i);
+        }
+        return may;
+    }
     if (!ghost_may_lose(world, m->id)) {
         defer(world, i);
         return false;
@@ -215,6 +296,10 @@ void fault_trap_timeout(struct world *world, uint32_t i)
 {
     const struct fault *f = fault_at(world, i);
     struct machine *m = &world->machines[f->node];
+    if (f->kind == SIM_FAULT_ZOMBIE && world->faults[i].phase == FAULT_OVER) {
+        bury_zombie(world, i);
+        return;
+    }
     if (world->faults[i].phase != FAULT_TRAPPED) {
         return;
     }
@@ -229,6 +314,15 @@ void fault_trap_timeout(struct world *world, uint32_t i)
         return;
     }
     m->trap = TRAP_NONE;
+    if (f->kind == SIM_FAULT_ZOMBIE) {
+        world->faults[i].phase = FAULT_WAITING;
+        if (may_split(world, f)) {
+            split(world, i);
+        } else {
+            defer(world, i);
+        }
+        return;
+    }
     if (f->kind == SIM_FAULT_CRASH && (m->node == NULL || !ghost_may_lose(world, f->node))) {
         defer(world, i);
     } else if (f->kind == SIM_FAULT_CRASH) {
@@ -258,6 +352,9 @@ void fault_begin(struct world *world, uint32_t i)
         break;
     case SIM_FAULT_LEAVE:
         begin_leave(world, i);
+        break;
+    case SIM_FAULT_ZOMBIE:
+        begin_zombie(world, i);
         break;
     case SIM_FAULT_STALL:
         begin_stall(world, i);
@@ -311,6 +408,9 @@ void fault_end(struct world *world, uint32_t i)
         break;
     case SIM_FAULT_PAUSE:
         machine_resume(m);
+        break;
+    case SIM_FAULT_ZOMBIE:
+        end_zombie(world, i);
         break;
     case SIM_FAULT_STALL:
         m->disturbed_us = world->now_us;

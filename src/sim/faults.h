@@ -20,6 +20,8 @@ enum fault_phase {
 struct fault_run {
     enum fault_phase phase;
     uint32_t deferred; /* how often it was put off */
+    uint8_t place;     /* ZOMBIE: where the old process is ... */
+    uint64_t nonce;    /* ... and which */
 };
 
 /* Puts the plan's entries into the world's heap, and starts all nodes that do not start late. */

@@ -64,9 +64,9 @@ static void check_cids(struct world *world, const struct view *view)
 static void check_leases(struct world *world)
 {
     const struct view *newest = ghost_newest(world);
-    for (uint8_t i = 0; i < world->setup.nodes; i++) {
+    for (uint32_t i = 0; i < MACHINES_MAX; i++) {
         const struct machine *m = &world->machines[i];
-        if (newest == NULL || m->node == NULL || view_has(newest, i, m->nonce)) {
+        if (newest == NULL || m->node == NULL || view_has(newest, m->id, m->nonce)) {
             continue;
         }
         uint64_t until_us = world->ghost.lease_until_us[i];
@@ -75,7 +75,7 @@ static void check_leases(struct world *world)
             world_violation(world,
                             "node %u holds a lease for another %" PRIu64 " us in epoch %" PRIu32
                             ", but epoch %" PRIu32 " is decided and leaves it out",
-                            i, until_us - now_us, world->ghost.held_epoch[i], newest->epoch);
+                            m->id, until_us - now_us, world->ghost.held_epoch[i], newest->epoch);
         }
     }
 }
@@ -108,8 +108,7 @@ static void add_view(struct world *world, const struct view *view)
     }
 }
 
-static const struct view *find_view(const struct ghost *ghost, uint64_t generation,
-                                    uint32_t epoch)
+static const struct view *find_view(const struct ghost *ghost, uint64_t generation, uint32_t epoch)
 {
     for (size_t i = ghost->n; i > 0; i--) {
         const struct view *view = &ghost->views[i - 1];
@@ -124,32 +123,32 @@ static void note_view(struct machine *m, const struct view *view)
 {
     struct world *world = m->world;
     const struct view *known = find_view(&world->ghost, view->generation, view->epoch);
-    if (world->ghost.held_epoch[m->id] != view->epoch) {
+    if (world->ghost.held_epoch[m->place] != view->epoch) {
         trace_view(world, m->id, view);
         trace_note(&world->trace, view->generation ^ view->epoch);
     }
     if (known == NULL) {
         add_view(world, view);
     } else if (memcmp(known, view, sizeof *view) != 0) {
-        world_violation(world, "node %u holds another view of epoch %" PRIu32 " than others",
-                        m->id, view->epoch);
+        world_violation(world, "node %u holds another view of epoch %" PRIu32 " than others", m->id,
+                        view->epoch);
     }
-    if (view->epoch < world->ghost.held_epoch[m->id]) {
+    if (view->epoch < world->ghost.held_epoch[m->place]) {
         world_violation(world, "node %u goes back to epoch %" PRIu32, m->id, view->epoch);
     }
-    world->ghost.held_epoch[m->id] = view->epoch;
+    world->ghost.held_epoch[m->place] = view->epoch;
 }
 
 /* ---- Acknowledged values ---- */
 
-static struct store_value look_up(const struct machine *m, const struct sim_key *key,
-                                  void *buffer, bool *corrupt_out)
+static struct store_value look_up(const struct machine *m, const struct sim_key *key, void *buffer,
+                                  bool *corrupt_out)
 {
     struct store_value value = {0};
     struct bytes bytes = bytes_of(key->bytes, key->n);
     struct store *store = node_store(m->node, 0);
-    int err = store_read(store, m->eye, bytes, store_hash(store, bytes), buffer,
-                         STORE_INLINE_MAX, &value);
+    int err = store_read(store, m->eye, bytes, store_hash(store, bytes), buffer, STORE_INLINE_MAX,
+                         &value);
     *corrupt_out = err != HK_OK;
     return value;
 }
@@ -201,24 +200,23 @@ static void check_acknowledged(struct machine *m, const struct sim_op *op,
     struct world *world = m->world;
     const struct view *taken = find_view(&world->ghost, status->view.generation, op->epoch);
     uint64_t ts = taken == NULL ? 0 : written_ts(m, op);
-    for (uint8_t i = 0; ts != 0 && i < world->setup.nodes; i++) {
+    for (uint32_t i = 0; ts != 0 && i < MACHINES_MAX; i++) {
         struct machine *other = &world->machines[i];
-        if (i == m->id || other->node == NULL || !view_has(taken, i, other->nonce) ||
-            !view_has(&status->view, i, other->nonce)) {
+        if (other == m || other->node == NULL || !view_has(taken, other->id, other->nonce) ||
+            !view_has(&status->view, other->id, other->nonce)) {
             continue;
         }
         _Alignas(8) uint8_t buffer[STORE_INLINE_MAX];
         bool corrupt = false;
         store_online(other->eye);
-        struct store_value value =
-            look_up(other, &world->clients.keys[op->key], buffer, &corrupt);
+        struct store_value value = look_up(other, &world->clients.keys[op->key], buffer, &corrupt);
         store_quiescent(other->eye);
         store_offline(other->eye);
         if (corrupt || !value.found || value.meta.ts < ts) {
             char text[200];
             history_op_print(&op->h, text, sizeof text);
             world_violation(world, "node %u acknowledges what member %u does not have: %s", m->id,
-                            i, text);
+                            other->id, text);
         }
     }
 }
@@ -237,9 +235,11 @@ static void check_healthy(struct machine *m)
             continue;
         }
         uint64_t last_us = machine_clock(m, a->stalled_us) + 3 * s->heartbeat_us + s->lease_us;
-        if (world->ghost.lease_until_us[m->id] > last_us) {
-            world_violation(world, "node %u renews its lease, and its worker %u stands still since "
-                                   "%" PRIu64 " us", m->id, i, world->now_us - a->stalled_us);
+        if (world->ghost.lease_until_us[m->place] > last_us) {
+            world_violation(world,
+                            "node %u renews its lease, and its worker %u stands still since "
+                            "%" PRIu64 " us",
+                            m->id, i, world->now_us - a->stalled_us);
         }
     }
 }
@@ -255,8 +255,8 @@ void ghost_polled(struct machine *m, uint32_t worker)
         if (status.view.epoch != 0) {
             note_view(m, &status.view);
         }
-        world->ghost.lease_until_us[m->id] = status.lease_until_us;
-        world->ghost.adopted_epoch[m->id] = status.epoch_adopted;
+        world->ghost.lease_until_us[m->place] = status.lease_until_us;
+        world->ghost.adopted_epoch[m->place] = status.epoch_adopted;
         check_leases(world);
         check_healthy(m);
     }
@@ -278,9 +278,20 @@ void ghost_polled(struct machine *m, uint32_t worker)
 
 void ghost_ended(struct machine *m)
 {
-    m->world->ghost.lease_until_us[m->id] = 0;
-    m->world->ghost.held_epoch[m->id] = 0;
-    m->world->ghost.adopted_epoch[m->id] = 0;
+    m->world->ghost.lease_until_us[m->place] = 0;
+    m->world->ghost.held_epoch[m->place] = 0;
+    m->world->ghost.adopted_epoch[m->place] = 0;
+}
+
+void ghost_follow(const struct machine *from, const struct machine *to)
+{
+    struct ghost *ghost = &from->world->ghost;
+    ghost->lease_until_us[to->place] = ghost->lease_until_us[from->place];
+    ghost->held_epoch[to->place] = ghost->held_epoch[from->place];
+    ghost->adopted_epoch[to->place] = ghost->adopted_epoch[from->place];
+    ghost->lease_until_us[from->place] = 0;
+    ghost->held_epoch[from->place] = 0;
+    ghost->adopted_epoch[from->place] = 0;
 }
 
 /* ---- What the world can do without ---- */

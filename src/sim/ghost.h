@@ -17,11 +17,11 @@ struct world;
 struct ghost {
     struct view *views; /* every decided view that some node held, by (generation, epoch) */
     size_t n, capacity;
-    uint64_t lease_until_us[SIM_NODES_MAX]; /* by the holder's clock, of its running process */
-    uint32_t held_epoch[SIM_NODES_MAX];     /* of the view that it holds ... */
-    uint32_t adopted_epoch[SIM_NODES_MAX];  /* ... and that all its workers have adopted */
-    nodeset prepared_drops; /* members that proposals for the next view name ... */
-    uint64_t prepared_us;   /* ... of which the latest was made then */
+    uint64_t lease_until_us[MACHINES_MAX]; /* by the holder's clock, of the process at a place */
+    uint32_t held_epoch[MACHINES_MAX];     /* of the view that it holds ... */
+    uint32_t adopted_epoch[MACHINES_MAX];  /* ... and that all its workers have adopted */
+    nodeset prepared_drops;                /* members that proposals for the next view name ... */
+    uint64_t prepared_us;                  /* ... of which the latest was made then */
     nodeset accepted_drops; /* members that a view lacks which somebody has accepted */
 };
 
@@ -36,6 +36,8 @@ void ghost_polled(struct machine *machine, uint32_t worker);
 void ghost_overhear(struct world *world, const struct frame *frame);
 /* A process ended: its lease is nobody's. */
 void ghost_ended(struct machine *machine);
+/* A process is at another place now. */
+void ghost_follow(const struct machine *from, const struct machine *to);
 /* Whether a majority of members of the newest view would still be there, and a majority of nodes
  * still operational and undisturbed, without the given node. */
 bool ghost_may_lose(const struct world *world, uint8_t node);

@@ -41,9 +41,15 @@ uint64_t machine_virtual(const struct machine *m, uint64_t local_us)
 
 /* ---- What the node sees of the world ---- */
 
+static struct machine *machine_of(void *context)
+{
+    struct process *process = context;
+    return process->machine;
+}
+
 static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
 {
-    struct machine *m = context;
+    struct machine *m = machine_of(context);
     struct actor *a = &m->actors[worker];
     parcel_destroy(a->given);
     a->given = NULL;
@@ -87,7 +93,7 @@ static struct output *add_output(struct machine *m)
 
 static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes frame)
 {
-    struct machine *m = context;
+    struct machine *m = machine_of(context);
     (void)worker;
     if (to >= m->world->setup.nodes || to == m->id) {
         world_violation(m->world, "node %u sends to node %u, which is not configured", m->id, to);
@@ -100,7 +106,7 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
 
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
-    struct machine *m = context;
+    struct machine *m = machine_of(context);
     bool took = clients_request(m, worker, request_out);
     m->actors[worker].took = m->actors[worker].took || took;
     return took;
@@ -108,7 +114,7 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
 
 static void env_reply(void *context, uint32_t worker, const struct reply *reply)
 {
-    struct machine *m = context;
+    struct machine *m = machine_of(context);
     if (m->mute) {
         return;
     }
@@ -119,13 +125,13 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
 
 static void env_wake(void *context, uint32_t worker)
 {
-    struct machine *m = context;
+    struct machine *m = machine_of(context);
     machine_notice(m, worker);
 }
 
 static uint64_t env_wall_ms(void *context)
 {
-    const struct machine *m = context;
+    const struct machine *m = machine_of(context);
     const struct setup_clock *clock = &m->world->setup.clocks[m->id];
     int64_t off_ms = clock->wall_ms;
     if (m->world->now_us >= clock->jump_at_us) {
@@ -136,7 +142,7 @@ static uint64_t env_wall_ms(void *context)
 
 static void env_persist(void *context, uint64_t generation, uint32_t epoch)
 {
-    struct machine *m = context;
+    struct machine *m = machine_of(context);
     m->kept_generation = generation;
     m->kept_epoch = epoch;
     trace_note(&m->world->trace, generation ^ epoch);
@@ -146,11 +152,17 @@ static void env_persist(void *context, uint64_t generation, uint32_t epoch)
 
 /* ---- A process begins and ends ---- */
 
-void machine_init(struct machine *m, struct world *world, uint8_t id)
+bool machine_is_zombie(const struct machine *m)
+{
+    return m->place >= SIM_NODES_MAX;
+}
+
+void machine_init(struct machine *m, struct world *world, uint8_t id, uint8_t place)
 {
     *m = (struct machine){
         .world = world,
         .id = id,
+        .place = place,
         .clock_offset_us = world->setup.clocks[id].offset_us,
         .slow = 1,
     };
@@ -202,7 +214,7 @@ static void describe_node(struct machine *m, struct node_config *config)
     const struct setup *s = &m->world->setup;
     const struct sim_config *sim = m->world->config;
     struct random *chance = &m->world->chance_machines;
-    m->hermes = (struct hermes_config){
+    m->process->hermes = (struct hermes_config){
         .mlt_us = s->mlt_us,
         .grace_us = s->grace_us,
         .ack_to_all = s->o3,
@@ -242,7 +254,7 @@ static void describe_node(struct machine *m, struct node_config *config)
     };
     config->spaces[0] = (struct space_config){
         .ops = &hermes_ops,
-        .engine = &m->hermes,
+        .engine = &m->process->hermes,
         .async_reads = s->async,
         .store = {.value_bytes_max = 65536, .seed = random_next(chance)},
     };
@@ -257,10 +269,13 @@ void machine_start(struct machine *m)
     m->mute = false;
     m->leaving = false;
     m->started_us = world->now_us;
+    m->process = malloc(sizeof *m->process);
+    HK_ASSERT(m->process != NULL);
+    m->process->machine = m;
     struct node_config config;
     describe_node(m, &config);
     const struct env env = {
-        .context = m,
+        .context = m->process,
         .receive = env_receive,
         .send = env_send,
         .request = env_request,
@@ -308,6 +323,8 @@ void machine_stop(struct machine *m, bool kill)
     m->eye = NULL;
     node_destroy(m->node);
     m->node = NULL;
+    free(m->process);
+    m->process = NULL;
     release_outputs(m, kill ? 0 : m->outputs_n);
     m->state = MACHINE_DOWN;
     clients_lost(m);
@@ -327,7 +344,32 @@ void machine_wipe(struct machine *m)
     m->world->result->stats.wipes++;
     trace_line(m->world, "node %u was dropped and wipes itself", m->id);
     machine_stop(m, false);
-    machine_start(m);
+    if (!machine_is_zombie(m)) {
+        machine_start(m);
+    }
+}
+
+void machine_split(struct machine *m, struct machine *zombie, bool keeps_state)
+{
+    HK_ASSERT(m->state == MACHINE_PAUSED && zombie->node == NULL && machine_is_zombie(zombie));
+    uint8_t place = zombie->place;
+    *zombie = *m;
+    zombie->place = place;
+    zombie->process->machine = zombie;
+    for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
+        struct actor *a = &zombie->actors[i];
+        a->inbox_last = a->inbox_first == NULL ? &a->inbox_first : a->inbox_last;
+    }
+    clients_follow(m, zombie);
+    ghost_follow(m, zombie);
+    machine_init(m, m->world, m->id, m->place);
+    m->incarnation = zombie->incarnation;
+    m->kept_generation = keeps_state ? zombie->kept_generation : 0;
+    m->kept_epoch = keeps_state ? zombie->kept_epoch : 0;
+    m->clock_offset_us = (int64_t)random_between(&m->world->chance_machines, 1000000, 1000000000);
+    for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
+        m->actors[i].poll_token = zombie->actors[i].poll_token + 1;
+    }
 }
 
 void machine_deinit(struct machine *m)
@@ -357,6 +399,9 @@ void machine_resume(struct machine *m)
     }
     m->state = MACHINE_UP;
     m->disturbed_us = m->world->now_us;
+    for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
+        m->actors[i].stalled_us = m->world->now_us; /* until now, all stood still */
+    }
     release_outputs(m, m->outputs_n);
     for (uint32_t i = 0; i < m->world->setup.workers; i++) {
         machine_notice(m, i);
@@ -378,7 +423,7 @@ void machine_schedule(struct machine *m, uint32_t worker, uint64_t at_us)
     }
     a->poll_at_us = at_us;
     a->poll_token++;
-    world_plan(m->world, at_us, HAPPENS_POLL, m->id, worker, a->poll_token, NULL);
+    world_plan(m->world, at_us, HAPPENS_POLL, m->place, worker, a->poll_token, NULL);
 }
 
 void machine_notice(struct machine *m, uint32_t worker)
@@ -457,11 +502,12 @@ void machine_poll(struct machine *m, uint32_t worker)
     struct poll_result result = worker_poll(w, machine_clock(m, now_us), max_events);
     worker_check(w);
     clients_polled(m, worker);
-    trace_note(&world->trace, (uint64_t)m->id << 40 | (uint64_t)worker << 32 | result.events);
+    trace_note(&world->trace, (uint64_t)m->place << 40 | (uint64_t)worker << 32 | result.events);
     trace_note(&world->trace, world->now_us);
     if (trace_wanted(&world->trace) && result.events > 0) {
-        trace_line(world, "node %u worker %u polled: %u events, %zu outputs%s", m->id, worker,
-                   result.events, m->outputs_n, stale ? ", by an old clock" : "");
+        trace_line(world, "%s %u worker %u polled: %u events, %zu outputs%s",
+                   machine_is_zombie(m) ? "zombie" : "node", m->id, worker, result.events,
+                   m->outputs_n, stale ? ", by an old clock" : "");
     }
     check_spinning(m, worker, &result);
     ghost_polled(m, worker);

@@ -13,6 +13,9 @@
 
 #define NEVER UINT64_MAX
 #define NO_OP UINT32_MAX
+/* Machines beside those of the configured nodes: old processes of nodes that were taken over. */
+#define ZOMBIES_MAX 2u
+#define MACHINES_MAX (SIM_NODES_MAX + ZOMBIES_MAX)
 
 struct world;
 
@@ -26,20 +29,20 @@ struct output {
 struct actor {
     struct parcel *inbox_first, **inbox_last; /* frames that have arrived */
     uint32_t inbox_n;
-    struct parcel *given;  /* the frame whose bytes the worker may still read */
-    uint32_t queue_first;  /* operations that have arrived, linked by next; NO_OP: none */
+    struct parcel *given; /* the frame whose bytes the worker may still read */
+    uint32_t queue_first; /* operations that have arrived, linked by next; NO_OP: none */
     uint32_t queue_last;
-    uint32_t given_op;     /* operations whose bytes the running poll may read, linked by next */
+    uint32_t given_op; /* operations whose bytes the running poll may read, linked by next */
     uint32_t closing[CLIENTS_MAX + SIM_NODES_MAX]; /* sessions that clients have left */
     uint32_t closing_n;
-    uint64_t poll_at_us;   /* NEVER: nothing planned */
-    uint32_t poll_token;   /* only the entry of the heap that carries it counts */
+    uint64_t poll_at_us; /* NEVER: nothing planned */
+    uint32_t poll_token; /* only the entry of the heap that carries it counts */
     bool asleep;
-    bool took;             /* the running poll was given a frame or an operation */
-    uint32_t spins;        /* polls in a row with something to do, but no input and no output */
-    uint32_t stalls;       /* faults that stop it at the moment */
-    uint64_t stalled_us;   /* when the latest of them began */
-    uint64_t stale_us;     /* it read its clock then, and has not polled since; 0: not so */
+    bool took;           /* the running poll was given a frame or an operation */
+    uint32_t spins;      /* polls in a row with something to do, but no input and no output */
+    uint32_t stalls;     /* faults that stop it at the moment */
+    uint64_t stalled_us; /* when the latest of them began */
+    uint64_t stale_us;   /* it read its clock then, and has not polled since; 0: not so */
     uint64_t stale_step;
 };
 
@@ -49,18 +52,27 @@ enum machine_state {
     MACHINE_PAUSED,
 };
 
+/* What the node of a process holds pointers to; the process may come to be elsewhere. */
+struct process {
+    struct machine *machine;
+    struct hermes_config hermes;
+};
+
 /* A fault that waits for the next poll that puts something out. */
 enum machine_trap {
     TRAP_NONE,
     TRAP_PAUSE,
     TRAP_CRASH,
+    TRAP_ZOMBIE,
 };
 
 struct machine {
     struct world *world;
-    uint8_t id;
+    uint8_t id;    /* of the node */
+    uint8_t place; /* index in world.machines: id, or from SIM_NODES_MAX on */
     enum machine_state state;
     struct node *node; /* NULL: down */
+    struct process *process;
     struct store_thread *eye; /* the simulator's own registration with the node's store */
     uint64_t nonce;
     uint32_t incarnation;
@@ -68,24 +80,23 @@ struct machine {
     int64_t clock_offset_us;
     uint64_t kept_generation; /* the state file */
     uint32_t kept_epoch;
-    bool held;         /* outputs wait for the end of a pause */
-    uint32_t pauses;   /* faults that stop it at the moment */
-    uint32_t slow;     /* every poll takes so many times longer */
-    bool mute;         /* it was killed: what its node still says is not heard */
+    bool held;       /* outputs wait for the end of a pause */
+    uint32_t pauses; /* faults that stop it at the moment */
+    uint32_t slow;   /* every poll takes so many times longer */
+    bool mute;       /* it was killed: what its node still says is not heard */
     bool leaving;
     uint32_t leaving_fault; /* index in the plan */
     enum machine_trap trap;
-    uint32_t trap_fault; /* index in the plan */
+    uint32_t trap_fault;   /* index in the plan */
     uint64_t disturbed_us; /* when it last stood still or was slow */
-    uint64_t poll_step;  /* begin of the operations that the running poll takes */
-    uint64_t cutoff_step; /* what arrived later is not seen by the running poll */
+    uint64_t poll_step;    /* begin of the operations that the running poll takes */
+    uint64_t cutoff_step;  /* what arrived later is not seen by the running poll */
     struct output *outputs;
     size_t outputs_n, outputs_capacity;
-    struct hermes_config hermes;
     struct actor actors[SIM_WORKERS_MAX];
 };
 
-void machine_init(struct machine *machine, struct world *world, uint8_t id);
+void machine_init(struct machine *machine, struct world *world, uint8_t id, uint8_t place);
 void machine_deinit(struct machine *machine);
 /* Starts a process on a machine that is down. */
 void machine_start(struct machine *machine);
@@ -95,6 +106,10 @@ void machine_stop(struct machine *machine, bool kill);
 void machine_kill_midway(struct machine *machine, uint32_t permille);
 /* It was dropped: a new incarnation follows at once (POLL_WIPE). */
 void machine_wipe(struct machine *machine);
+/* Its process, which is paused, moves to `zombie`, and the machine is down: another process can
+ * take the node over. keeps_state: it will find the state file. */
+void machine_split(struct machine *machine, struct machine *zombie, bool keeps_state);
+bool machine_is_zombie(const struct machine *machine);
 void machine_pause(struct machine *machine);
 void machine_resume(struct machine *machine);
 

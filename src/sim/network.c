@@ -100,8 +100,14 @@ static void plan_arrival(struct world *world, uint8_t from, uint8_t to, struct p
 static const char *look_at(struct world *world, uint8_t from, uint8_t to, struct parcel *parcel,
                            struct frame *frame_out)
 {
-    enum frame_drop drop = frame_open(bytes_of(parcel->bytes, parcel->n), world->setup.seed, to,
-                                      world->machines[to].nonce, frame_out);
+    enum frame_drop drop = FRAME_DROP_TARGET;
+    for (uint32_t i = 0; i < MACHINES_MAX && drop == FRAME_DROP_TARGET; i++) {
+        const struct machine *m = &world->machines[i];
+        if (m->id == to && (m->node != NULL || m->place == to)) {
+            drop = frame_open(bytes_of(parcel->bytes, parcel->n), world->setup.seed, to, m->nonce,
+                              frame_out);
+        }
+    }
     if (drop == FRAME_DROP_TARGET) {
         return "to a process that is gone";
     }
@@ -149,6 +155,19 @@ void network_send(struct world *world, uint8_t from, uint8_t to, struct parcel *
         plan_arrival(world, from, to, copy, true);
     }
     plan_arrival(world, from, to, parcel, false);
+}
+
+/* What a node is sent reaches all processes that pass for it. */
+void network_arrive(struct world *world, uint8_t to, struct parcel *parcel)
+{
+    for (uint32_t i = SIM_NODES_MAX; i < MACHINES_MAX; i++) {
+        if (world->machines[i].id == to && world->machines[i].node != NULL) {
+            struct parcel *copy = parcel_create(bytes_of(parcel->bytes, parcel->n));
+            copy->worker = parcel->worker;
+            machine_deliver(&world->machines[i], copy);
+        }
+    }
+    machine_deliver(&world->machines[to], parcel);
 }
 
 void network_cut(struct world *world, uint8_t from, uint8_t to)

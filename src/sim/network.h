@@ -38,6 +38,7 @@ void parcel_destroy(struct parcel *parcel);
 
 /* Takes the parcel over. */
 void network_send(struct world *world, uint8_t from, uint8_t to, struct parcel *parcel);
+void network_arrive(struct world *world, uint8_t to, struct parcel *parcel);
 void network_cut(struct world *world, uint8_t from, uint8_t to);
 void network_mend(struct world *world, uint8_t from, uint8_t to);
 /* From now on every frame that no link's cut stops arrives, once, whole, in order and soon. */

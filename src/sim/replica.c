@@ -105,8 +105,7 @@ static bool is_tombstone(const struct entry *e)
 
 static bool same(const struct entry *a, const struct entry *b)
 {
-    return a->meta.ts == b->meta.ts && a->value_n == b->value_n &&
-           a->value_hash == b->value_hash &&
+    return a->meta.ts == b->meta.ts && a->value_n == b->value_n && a->value_hash == b->value_hash &&
            ((a->meta.flags ^ b->meta.flags) & KEY_VALUE_FLAGS) == 0;
 }
 
@@ -147,8 +146,7 @@ static bool compare_replicas(struct replica *replicas, uint32_t nodes, struct te
         const struct entry *least = NULL;
         for (uint32_t i = 0; i < nodes; i++) {
             const struct replica *r = &replicas[i];
-            if (next[i] < r->n &&
-                (least == NULL || compare_keys(&r->at[next[i]], least) < 0)) {
+            if (next[i] < r->n && (least == NULL || compare_keys(&r->at[next[i]], least) < 0)) {
                 least = &r->at[next[i]];
             }
         }

@@ -128,20 +128,24 @@ void sim_report_text(const struct sim_report *report, double wall_seconds, FILE 
         fprintf(to, " %" PRIu64 " %s%s", report->verdicts[i], sim_verdict_names[i],
                 i + 1 < SIM_VERDICTS ? "," : "\n");
     }
-    fprintf(to, "operations: %" PRIu64 " (%" PRIu64 " ok, %" PRIu64 " failed, %" PRIu64
-                " unknown), at least %" PRIu64 " ok a seed; %" PRIu64 " unchecked\n",
+    fprintf(to,
+            "operations: %" PRIu64 " (%" PRIu64 " ok, %" PRIu64 " failed, %" PRIu64
+            " unknown), at least %" PRIu64 " ok a seed; %" PRIu64 " unchecked\n",
             s->ops, s->ops_ok, s->ops_failed, s->ops_unknown, least(report->least_ops_ok),
             s->ops_extra);
-    fprintf(to, "views: %.2f changes a seed; processes: %" PRIu64 ", of these after a wipe: %" PRIu64
-                "\n", per_seed(report, s->view_changes), s->incarnations, s->wipes);
+    fprintf(to,
+            "views: %.2f changes a seed; processes: %" PRIu64 ", of these after a wipe: %" PRIu64
+            "\n",
+            per_seed(report, s->view_changes), s->incarnations, s->wipes);
     fprintf(to, "faults (kinds a seed: %.1f, at least %" PRIu64 "; skipped %" PRIu64 "):",
-            per_seed(report, s->fault_kinds), least(report->least_fault_kinds),
-            s->faults_skipped);
+            per_seed(report, s->fault_kinds), least(report->least_fault_kinds), s->faults_skipped);
     for (uint32_t i = 0; i < SIM_FAULTS; i++) {
         fprintf(to, " %s %" PRIu64, sim_fault_names[i], s->faults[i]);
     }
-    fprintf(to, "\nmessages: %" PRIu64 " in %" PRIu64 " frames; polls: %" PRIu64
-                "; checker states: %" PRIu64 "\n", s->messages, s->frames, s->polls, s->states);
+    fprintf(to,
+            "\nmessages: %" PRIu64 " in %" PRIu64 " frames; polls: %" PRIu64
+            "; checker states: %" PRIu64 "\n",
+            s->messages, s->frames, s->polls, s->states);
     fprintf(to, "virtual %.1f s in %.2f s (x %.1f), %.1f seeds a second; hash %016" PRIx64 "\n",
             (double)s->virtual_us / 1e6, wall_seconds, ratio(report, wall_seconds),
             wall_seconds > 0 ? (double)report->seeds / wall_seconds : 0, report->hash);
@@ -195,12 +199,10 @@ static void set_totals(const struct sim_report *report, json_t *json)
     json_object_set_new(json, "operations", operations_json(report));
     json_object_set_new(json, "faults", faults_json(report));
     json_object_set_new(json, "faults_skipped", number(s->faults_skipped));
-    json_object_set_new(json, "fault_kinds_a_seed",
-                        json_real(per_seed(report, s->fault_kinds)));
+    json_object_set_new(json, "fault_kinds_a_seed", json_real(per_seed(report, s->fault_kinds)));
     json_object_set_new(json, "fault_kinds_least", number(least(report->least_fault_kinds)));
     json_object_set_new(json, "view_changes", number(s->view_changes));
-    json_object_set_new(json, "view_changes_a_seed",
-                        json_real(per_seed(report, s->view_changes)));
+    json_object_set_new(json, "view_changes_a_seed", json_real(per_seed(report, s->view_changes)));
     json_object_set_new(json, "processes", number(s->incarnations));
     json_object_set_new(json, "wipes", number(s->wipes));
     json_object_set_new(json, "messages", number(s->messages));

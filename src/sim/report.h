@@ -9,7 +9,7 @@
 
 #include "sim/sim.h"
 
-#define REPORT_FINDINGS_MAX 16u
+#define REPORT_FINDINGS_MAX 64u
 
 struct sim_finding {
     uint64_t seed;
@@ -23,9 +23,9 @@ struct sim_report {
     uint64_t seeds; /* that were run */
     uint64_t verdicts[SIM_VERDICTS];
     struct sim_stats sum;
-    uint64_t least_ops_ok;      /* of one run */
-    uint64_t least_fault_kinds; /* of one run */
-    uint64_t hash;              /* of all runs in their order */
+    uint64_t least_ops_ok;                            /* of one run */
+    uint64_t least_fault_kinds;                       /* of one run */
+    uint64_t hash;                                    /* of all runs in their order */
     struct sim_finding findings[REPORT_FINDINGS_MAX]; /* runs that were not sound, the first ones */
     uint32_t findings_n;
 };

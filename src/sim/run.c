@@ -25,12 +25,9 @@ void world_plan(struct world *world, uint64_t at_us, enum happening kind, uint32
                 uint32_t token, void *what)
 {
     HK_ASSERT(at_us >= world->now_us);
-    heap_push(&world->heap, (struct heap_entry){.at_us = at_us,
-                                                .kind = kind,
-                                                .a = a,
-                                                .b = b,
-                                                .token = token,
-                                                .what = what});
+    heap_push(&world->heap,
+              (struct heap_entry){
+                  .at_us = at_us, .kind = kind, .a = a, .b = b, .token = token, .what = what});
 }
 
 static void give_verdict(struct world *world, enum sim_verdict verdict, const char *format,
@@ -76,6 +73,12 @@ void world_befell(struct world *world, enum sim_fault kind)
 static const char *not_whole(struct world *world, uint8_t *node_out)
 {
     const struct view *newest = ghost_newest(world);
+    for (uint32_t i = SIM_NODES_MAX; i < MACHINES_MAX; i++) {
+        if (world->machines[i].node != NULL) {
+            *node_out = world->machines[i].id;
+            return "still has an old process";
+        }
+    }
     for (uint8_t i = 0; i < world->setup.nodes; i++) {
         struct machine *m = &world->machines[i];
         *node_out = i;
@@ -102,7 +105,8 @@ static const char *not_whole(struct world *world, uint8_t *node_out)
 
 static void enter_phase(struct world *world, enum phase phase)
 {
-    static const char *const names[] = {"safety", "calm", "drain", "read", "equal", "blackout", "over"};
+    static const char *const names[] = {"safety", "calm",     "drain", "read",
+                                        "equal",  "blackout", "over"};
     world->phase = phase;
     trace_line(world, "phase: %s", names[phase]);
     trace_note(&world->trace, phase);
@@ -150,8 +154,8 @@ static void explain_clients(struct world *world, struct text *why)
 /* Time is up: says what is still not well. */
 static void not_well(struct world *world)
 {
-    static const char *const wants[] = {"", "come back", "end", "answer every read",
-                                        "become equal", "", ""};
+    static const char *const wants[] = {"", "come back", "end", "answer every read", "become equal",
+                                        "", ""};
     struct text why = {0};
     uint8_t node = 0;
     const char *missing = not_whole(world, &node);
@@ -183,7 +187,10 @@ static void black_out(struct world *world)
     }
     enter_phase(world, PHASE_BLACKOUT);
     world->dark_us = world->now_us;
-    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+    for (uint32_t i = 0; i < MACHINES_MAX; i++) {
+        if (world->machines[i].node == NULL) {
+            continue;
+        }
         machine_stop(&world->machines[i], true);
     }
     ghost_forget(world);
@@ -243,8 +250,8 @@ static void look(struct world *world)
     if (world->phase == PHASE_BLACKOUT) {
         calm_us = 0;
     }
-    bool hopeless = ghost_stranded(world) &&
-                    calm_us > world->setup.life_us + 8 * world->setup.lease_us;
+    bool hopeless =
+        ghost_stranded(world) && calm_us > world->setup.life_us + 8 * world->setup.lease_us;
     if (hopeless || calm_us > world->setup.liveness_us) {
         not_well(world);
         return;
@@ -271,7 +278,7 @@ static void happen(struct world *world, const struct heap_entry *entry)
         }
         break;
     case HAPPENS_ARRIVAL:
-        machine_deliver(&world->machines[entry->a], entry->what);
+        network_arrive(world, (uint8_t)entry->a, entry->what);
         break;
     case HAPPENS_ACT:
         client_act(world, entry->a);
@@ -347,6 +354,48 @@ static struct history gather(const struct world *world, bool registers_only)
     return history;
 }
 
+/* When somebody first read the value that the operation wrote; UINT64_MAX: nobody did. */
+static uint64_t first_seen(const struct clients *cs, const struct sim_op *op)
+{
+    uint64_t seen = UINT64_MAX;
+    for (size_t i = 0; i < cs->ops_n; i++) {
+        const struct history_op *h = &cs->ops[i].h;
+        if (!cs->ops[i].extra && cs->ops[i].key == op->key && h->outcome == HISTORY_OK &&
+            h->kind == HISTORY_READ && h->out == op->h.in && h->end_us < seen) {
+            seen = h->end_us;
+        }
+    }
+    return seen;
+}
+
+/* A read-modify-write is decided before later updates of its session begin (docs/protocols/
+ * hermes.md, rule 13). So whoever sees what such an update wrote knows that the read-modify-write
+ * has taken effect, though its answer may come later: it ends, at the latest, there. */
+static void tighten(const struct world *world)
+{
+    const struct clients *cs = &world->clients;
+    for (size_t i = 0; i < cs->ops_n; i++) {
+        const struct sim_op *op = &cs->ops[i];
+        /* Sums may equal what somebody wrote; elsewhere each value is written once. */
+        if (op->extra || op->h.in == HISTORY_ABSENT || op->h.begin_us == 0 ||
+            cs->keys[op->key].class == KEY_COUNTER) {
+            continue;
+        }
+        uint64_t seen = UINT64_MAX;
+        for (uint32_t before = op->before; before != NO_OP; before = cs->ops[before].before) {
+            struct sim_op *earlier = &cs->ops[before];
+            if (earlier->extra || !op_is_rmw(&earlier->op) || earlier->h.outcome != HISTORY_OK ||
+                earlier->h.end_us < op->h.begin_us) {
+                continue;
+            }
+            seen = seen == UINT64_MAX ? first_seen(cs, op) : seen;
+            if (seen < earlier->h.end_us) {
+                earlier->h.end_us = seen;
+            }
+        }
+    }
+}
+
 static void judge(struct world *world, const struct history *history, enum check_result result,
                   const struct check_report *report)
 {
@@ -356,10 +405,10 @@ static void judge(struct world *world, const struct history *history, enum check
         break;
     case CHECK_REFUSED: {
         static const char *const classes[] = {"register", "counter", "general", "extra"};
-        world_violation(world, "the history of key %" PRIu64 " (a %s) is not linearizable; times "
-                               "are steps, doubled:\n%s",
-                        report->key, classes[world->clients.keys[report->key].class],
-                        report->text);
+        world_violation(world,
+                        "the history of key %" PRIu64 " (a %s) is not linearizable; times "
+                        "are steps, doubled:\n%s",
+                        report->key, classes[world->clients.keys[report->key].class], report->text);
         if (trace_wanted(&world->trace)) {
             history_print(history, world->trace.to);
         }
@@ -377,6 +426,7 @@ static void judge(struct world *world, const struct history *history, enum check
 
 static void check_histories(struct world *world)
 {
+    tighten(world);
     struct history registers = gather(world, true);
     struct check_report report = {0};
     judge(world, &registers, check_registers(&registers, &report), &report);
@@ -408,15 +458,15 @@ static void world_init(struct world *world, const struct sim_config *config, uin
     if (config->trace != NULL) {
         fputs(text_string(&result->plan), config->trace);
     }
-    for (uint32_t i = 0; i < world->setup.nodes; i++) {
-        machine_init(&world->machines[i], world, (uint8_t)i);
+    for (uint32_t i = 0; i < MACHINES_MAX; i++) {
+        machine_init(&world->machines[i], world, (uint8_t)(i < SIM_NODES_MAX ? i : 0), (uint8_t)i);
     }
     clients_init(world);
 }
 
 static void world_deinit(struct world *world)
 {
-    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+    for (uint32_t i = 0; i < MACHINES_MAX; i++) {
         machine_deinit(&world->machines[i]);
     }
     struct heap_entry entry;

@@ -13,21 +13,23 @@ const char *const sim_fault_names[SIM_FAULTS] = {
     [SIM_FAULT_BRIDGE] = "bridge",   [SIM_FAULT_CRASH] = "crash",
     [SIM_FAULT_PAUSE] = "pause",     [SIM_FAULT_STALL] = "stall",
     [SIM_FAULT_SLOW] = "slow",       [SIM_FAULT_LEAVE] = "leave",
-    [SIM_FAULT_LATE] = "late",       [SIM_FAULT_CLOCK] = "clock",
+    [SIM_FAULT_ZOMBIE] = "zombie",   [SIM_FAULT_LATE] = "late",
+    [SIM_FAULT_CLOCK] = "clock",
 };
 
 /* How often each timed kind is drawn, against the others that are allowed. */
 static const uint32_t weights[SIM_FAULTS] = {
-    [SIM_FAULT_STORM] = 1, [SIM_FAULT_ONEWAY] = 2, [SIM_FAULT_PARTITION] = 2,
-    [SIM_FAULT_BRIDGE] = 2, [SIM_FAULT_CRASH] = 6, [SIM_FAULT_PAUSE] = 4,
-    [SIM_FAULT_STALL] = 1, [SIM_FAULT_SLOW] = 1, [SIM_FAULT_LEAVE] = 2,
-    [SIM_FAULT_LATE] = 1,
+    [SIM_FAULT_STORM] = 1,  [SIM_FAULT_ONEWAY] = 2, [SIM_FAULT_PARTITION] = 2,
+    [SIM_FAULT_BRIDGE] = 2, [SIM_FAULT_CRASH] = 6,  [SIM_FAULT_PAUSE] = 4,
+    [SIM_FAULT_STALL] = 1,  [SIM_FAULT_SLOW] = 1,   [SIM_FAULT_LEAVE] = 2,
+    [SIM_FAULT_ZOMBIE] = 2, [SIM_FAULT_LATE] = 1,
 };
 
 struct drawing {
     struct random random;
-    uint32_t allowed; /* kinds of fault that may happen */
-    uint32_t drawn;   /* kinds that will */
+    uint32_t allowed;   /* kinds of fault that may happen */
+    uint32_t drawn;     /* kinds that will */
+    uint64_t latest_us; /* when the fault that was drawn last begins */
     struct setup *setup;
 };
 
@@ -52,7 +54,7 @@ static bool allowed(const struct drawing *d, enum sim_fault kind)
 static void draw_gentle(struct drawing *d)
 {
     static const enum sim_fault lasting[] = {SIM_FAULT_STORM, SIM_FAULT_PAUSE, SIM_FAULT_STALL,
-                                             SIM_FAULT_SLOW};
+                                             SIM_FAULT_SLOW, SIM_FAULT_ZOMBIE};
     d->setup->gentle = chance(d, 300);
     for (size_t i = 0; d->setup->gentle && i < sizeof lasting / sizeof lasting[0]; i++) {
         d->allowed &= ~(1u << lasting[i]);
@@ -213,6 +215,11 @@ static void draw_fault(struct drawing *d, enum sim_fault kind, struct fault *f)
     f->node = (uint8_t)random_below(&d->random, s->nodes);
     f->other = (uint8_t)((f->node + 1 + random_below(&d->random, s->nodes - 1)) % s->nodes);
     f->at_us = between(d, chance(d, 100) ? 0 : s->lease_us / 2, s->horizon_us * 3 / 4);
+    if (d->latest_us > 0 && chance(d, 350)) {
+        /* Some faults come soon after another one: what one leaves open, the other may break. */
+        f->at_us = d->latest_us + between(d, 0, s->lease_us * 3 / 2);
+    }
+    d->latest_us = f->at_us;
     f->lasts_us = draw_duration(d);
     f->worker = (uint8_t)random_below(&d->random, s->workers);
     f->mid = chance(d, 700);
@@ -227,10 +234,28 @@ static void draw_fault(struct drawing *d, enum sim_fault kind, struct fault *f)
         f->side &= ~nodeset_of(f->node);
     } else if (kind == SIM_FAULT_CRASH || kind == SIM_FAULT_LEAVE) {
         f->lasts_us = between(d, 100, chance(d, 500) ? s->lease_us / 4 : 2 * s->lease_us);
+    } else if (kind == SIM_FAULT_ZOMBIE) {
+        f->lasts_us = between(d, 2 * s->lease_us, 4 * s->lease_us);
     } else if (kind == SIM_FAULT_LATE) {
         f->at_us = 0;
         f->lasts_us = between(d, s->heartbeat_us, 3 * s->lease_us);
     }
+}
+
+/* What an old process says that goes on too late matters most to those who hear it, and not the
+ * others who replaced it. */
+static void draw_bridge_around(struct drawing *d, const struct fault *zombie)
+{
+    struct setup *s = d->setup;
+    if (!allowed(d, SIM_FAULT_BRIDGE) || !chance(d, 600)) {
+        return;
+    }
+    struct fault *f = &s->plan[s->plan_n++];
+    draw_fault(d, SIM_FAULT_BRIDGE, f);
+    f->node = (uint8_t)((zombie->node + 1) % s->nodes);
+    f->other = (uint8_t)((zombie->node + 2) % s->nodes);
+    f->at_us = zombie->at_us + between(d, s->lease_us, zombie->lasts_us);
+    f->lasts_us = 3 * s->lease_us;
 }
 
 static void draw_plan(struct drawing *d)
@@ -243,9 +268,13 @@ static void draw_plan(struct drawing *d)
     s->horizon_us = s->lease_us * between(d, 4, 6) + s->lease_us * n;
     for (uint32_t i = 0; i < n && s->plan_n < PLAN_MAX; i++) {
         enum sim_fault kind = draw_timed_kind(d);
-        if (kind != SIM_FAULTS) {
-            draw_fault(d, kind, &s->plan[s->plan_n++]);
-            d->drawn |= 1u << kind;
+        if (kind == SIM_FAULTS) {
+            break;
+        }
+        draw_fault(d, kind, &s->plan[s->plan_n++]);
+        d->drawn |= 1u << kind;
+        if (kind == SIM_FAULT_ZOMBIE && s->plan_n < PLAN_MAX && s->nodes > 2) {
+            draw_bridge_around(d, &s->plan[s->plan_n - 1]);
         }
     }
 }
@@ -259,7 +288,8 @@ static void draw_grace(struct drawing *d)
     uint64_t life_us = w->base_us + w->jitter_us + 2 * w->late_us + w->spike_us;
     for (uint32_t i = 0; i < s->plan_n; i++) {
         const struct fault *f = &s->plan[i];
-        if (f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_STALL) {
+        if (f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_STALL ||
+            f->kind == SIM_FAULT_ZOMBIE) {
             life_us += f->lasts_us;
         } else if (f->kind == SIM_FAULT_STORM) {
             life_us += s->lease_us;
@@ -276,8 +306,8 @@ static void add_round(struct drawing *d, uint64_t at_us, uint64_t spread_us)
     struct setup *s = d->setup;
     if (s->rounds_n < ROUNDS_MAX) {
         uint64_t early_us = between(d, 0, spread_us);
-        s->rounds[s->rounds_n++] = (at_us > early_us ? at_us - early_us : 0) +
-                                   between(d, 0, spread_us);
+        s->rounds[s->rounds_n++] =
+            (at_us > early_us ? at_us - early_us : 0) + between(d, 0, spread_us);
     }
 }
 

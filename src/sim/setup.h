@@ -40,15 +40,15 @@ struct weather {
     uint32_t reorder_ppm;
     uint32_t corrupt_ppm;
     uint32_t spike_ppm;
-    uint64_t base_us;   /* each frame takes base_us + [0, jitter_us] */
+    uint64_t base_us; /* each frame takes base_us + [0, jitter_us] */
     uint64_t jitter_us;
-    uint64_t spike_us;  /* a spike adds up to this */
-    uint64_t late_us;   /* a reordered or duplicated frame comes up to this later */
+    uint64_t spike_us; /* a spike adds up to this */
+    uint64_t late_us;  /* a reordered or duplicated frame comes up to this later */
 };
 
 struct setup_clock {
     int64_t offset_us;
-    int32_t rate_ppm; /* how much faster than virtual time */
+    int32_t rate_ppm;    /* how much faster than virtual time */
     int64_t wall_ms;     /* how far the calendar is off ... */
     uint64_t jump_at_us; /* ... and when it jumps by how much */
     int64_t jump_ms;
@@ -86,11 +86,11 @@ struct setup {
     uint32_t clients;
     uint32_t round_ops;  /* of each client in each round */
     uint32_t window_max; /* operations that a client has under way at most */
-    uint64_t think_us;  /* between two operations: [0, think_us] */
+    uint64_t think_us;   /* between two operations: [0, think_us] */
     uint32_t keys;
-    uint32_t registers; /* the first of them are only read and written */
-    uint32_t counters;  /* the next hold decimal numbers */
-    uint32_t skew_permille; /* of operations that go to the first key */
+    uint32_t registers;        /* the first of them are only read and written */
+    uint32_t counters;         /* the next hold decimal numbers */
+    uint32_t skew_permille;    /* of operations that go to the first key */
     uint32_t private_permille; /* that go to a key of the client's own */
     uint32_t extra_permille;   /* that are of kinds unknown to histories, on extra keys */
     uint32_t filler_keys;      /* written once, so that joins have something to copy */

@@ -43,6 +43,7 @@ void fault_print(const struct fault *f, struct text *to)
         text_add(to, "%s", f->reboot ? ", its clock starts anew" : "");
         break;
     case SIM_FAULT_PAUSE:
+    case SIM_FAULT_ZOMBIE:
         text_add(to, " of node %u%s", f->node, f->mid ? " in mid-operation" : "");
         break;
     case SIM_FAULT_STALL:
@@ -72,8 +73,8 @@ static void print_clients(const struct setup *s, struct text *to)
              s->rounds_n, s->round_ops, s->window_max, s->think_us);
     text_add(to, "%u keys (%u registers, ", s->keys, s->registers);
     text_add(to, "%u counters), %u fillers; of 1000: hot %u, private %u, extra %u; values %u\n",
-             s->counters, s->filler_keys, s->skew_permille, s->private_permille,
-             s->extra_permille, s->value_profile);
+             s->counters, s->filler_keys, s->skew_permille, s->private_permille, s->extra_permille,
+             s->value_profile);
     const struct mix *m = &s->mix;
     text_add(to, "  mix: read %u, write %u, delete %u, delete-if %u, set-if %u, set-absent %u, ",
              m->read, m->write, m->erase, m->erase_if, m->set_if, m->set_absent);

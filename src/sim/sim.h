@@ -30,8 +30,10 @@ enum sim_fault {
     SIM_FAULT_STALL,     /* one worker of a process stands still */
     SIM_FAULT_SLOW,      /* every poll of a node takes long */
     SIM_FAULT_LEAVE,     /* the process leaves as on SIGTERM; later a new one starts */
-    SIM_FAULT_LATE,      /* a configured node starts late */
-    SIM_FAULT_CLOCK,     /* clocks run at different rates; calendars are off and jump */
+    SIM_FAULT_ZOMBIE, /* a process stands still, another one takes its node over, and then the old
+                            one goes on */
+    SIM_FAULT_LATE,   /* a configured node starts late */
+    SIM_FAULT_CLOCK,  /* clocks run at different rates; calendars are off and jump */
     SIM_FAULTS
 };
 extern const char *const sim_fault_names[SIM_FAULTS];
@@ -79,11 +81,11 @@ struct sim_stats {
     uint64_t frames;   /* sent */
     uint64_t messages; /* inside them */
     uint64_t bytes;
-    uint64_t views;        /* decided views that somebody held */
-    uint64_t view_changes; /* of these, those that followed another one */
-    uint64_t incarnations; /* processes started */
-    uint64_t wipes;        /* processes that found themselves dropped and came back */
-    uint64_t states;       /* visited by the checkers */
+    uint64_t views;              /* decided views that somebody held */
+    uint64_t view_changes;       /* of these, those that followed another one */
+    uint64_t incarnations;       /* processes started */
+    uint64_t wipes;              /* processes that found themselves dropped and came back */
+    uint64_t states;             /* visited by the checkers */
     uint64_t faults[SIM_FAULTS]; /* how often each befell somebody */
     uint64_t faults_skipped;     /* planned, but would have taken the majority away */
     uint64_t fault_kinds;        /* how many kinds befell somebody in a run */

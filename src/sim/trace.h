@@ -31,8 +31,7 @@ static inline bool trace_wanted(const struct trace *trace)
 }
 
 /* A line that starts with step and virtual time; only if trace_wanted. */
-void trace_line(struct world *world, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void trace_line(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What a frame says, message by message, and what becomes of it. */
 void trace_frame(struct world *world, const char *what, const struct frame *frame);
 /* "INV", ...: the hermes engine's and the node's messages. */

@@ -12,7 +12,7 @@ enum key_class {
     KEY_REGISTER, /* only read and written */
     KEY_COUNTER,  /* values are decimal numbers */
     KEY_GENERAL,
-    KEY_EXTRA,    /* for operations that histories do not know */
+    KEY_EXTRA, /* for operations that histories do not know */
 };
 
 #define SIM_KEY_BYTES 80u
@@ -33,7 +33,6 @@ void sim_key_init(struct sim_key *key, enum key_class class, uint32_t index);
 uint32_t value_encode(enum key_class class, uint32_t profile, int64_t number,
                       uint8_t out[VALUE_BYTES_MAX]);
 /* False if no number has these bytes. */
-bool value_decode(enum key_class class, uint32_t profile, struct bytes value,
-                  int64_t *number_out);
+bool value_decode(enum key_class class, uint32_t profile, struct bytes value, int64_t *number_out);
 
 #endif

@@ -89,8 +89,8 @@ static enum history_kind draw_kind(struct world *world, enum key_class class)
 /* A value that somebody has seen lately, so that conditions hold often. */
 static int64_t draw_expected(struct world *world, const struct sim_key *key)
 {
-    int64_t recent = world->clients.next_value -
-                     (int64_t)random_between(&world->chance_clients, 1, 20);
+    int64_t recent =
+        world->clients.next_value - (int64_t)random_between(&world->chance_clients, 1, 20);
     bool guess = random_chance(&world->chance_clients, 150000);
     return key->value_known && key->value != HISTORY_ABSENT && !guess ? key->value : recent;
 }
@@ -199,8 +199,7 @@ static struct sim_op *draw_private(struct world *world, struct client *client)
     key->private = true;
     key->value = client->private_value;
     key->value_known = true;
-    struct sim_op *op =
-        build(world, client, client->private_key, draw_kind(world, key->class));
+    struct sim_op *op = build(world, client, client->private_key, draw_kind(world, key->class));
     forecast(client, op);
     return op;
 }
@@ -340,8 +339,7 @@ static const char *understand_condition(struct sim_op *op, const struct answer *
                : "an answer that is neither OK nor nil";
 }
 
-const char *workload_understand(struct world *world, struct sim_op *op,
-                                const struct answer *answer)
+const char *workload_understand(struct world *world, struct sim_op *op, const struct answer *answer)
 {
     if (op->extra) {
         return NULL;

@@ -19,25 +19,25 @@
 
 /* Kinds of entries of the heap. */
 enum happening {
-    HAPPENS_POLL,        /* a: node, b: worker */
-    HAPPENS_ARRIVAL,     /* a: node, what: the parcel */
-    HAPPENS_ACT,         /* a: client */
-    HAPPENS_IMPATIENCE,  /* a: operation */
-    HAPPENS_ROUND,       /* a: round */
-    HAPPENS_FAULT,       /* a: fault begins */
+    HAPPENS_POLL,         /* a: node, b: worker */
+    HAPPENS_ARRIVAL,      /* a: node, what: the parcel */
+    HAPPENS_ACT,          /* a: client */
+    HAPPENS_IMPATIENCE,   /* a: operation */
+    HAPPENS_ROUND,        /* a: round */
+    HAPPENS_FAULT,        /* a: fault begins */
     HAPPENS_TRAP_TIMEOUT, /* a: fault */
-    HAPPENS_FAULT_END,   /* a: fault */
-    HAPPENS_HEALING,     /* faults end */
-    HAPPENS_LOOK,        /* is everything well? (after faults have ended) */
+    HAPPENS_FAULT_END,    /* a: fault */
+    HAPPENS_HEALING,      /* faults end */
+    HAPPENS_LOOK,         /* is everything well? (after faults have ended) */
 };
 
 /* Safety first, under faults; then everything has to become well. */
 enum phase {
     PHASE_SAFETY,
-    PHASE_CALM,  /* all nodes come back, every client makes progress */
-    PHASE_DRAIN, /* nothing new; what is under way ends */
-    PHASE_READ,  /* every key is read at every node */
-    PHASE_EQUAL, /* replicas become equal */
+    PHASE_CALM,     /* all nodes come back, every client makes progress */
+    PHASE_DRAIN,    /* nothing new; what is under way ends */
+    PHASE_READ,     /* every key is read at every node */
+    PHASE_EQUAL,    /* replicas become equal */
     PHASE_BLACKOUT, /* all nodes lost their power, and must not take it for a first start */
     PHASE_OVER,
 };
@@ -49,13 +49,14 @@ struct world {
     uint64_t now_us;
     uint64_t step; /* rises with each entry that is taken out of the heap */
     enum phase phase;
-    uint64_t healed_us; /* when faults ended */
-    uint64_t dark_us;   /* when all power failed */
+    uint64_t healed_us;      /* when faults ended */
+    uint64_t dark_us;        /* when all power failed */
     uint64_t whole_since_us; /* all nodes have served in one view since then; NEVER: they do not */
-    uint64_t settled_us; /* when that had lasted, and no frame was left from before; NEVER: not yet */
+    uint64_t
+        settled_us; /* when that had lasted, and no frame was left from before; NEVER: not yet */
     struct heap heap;
     struct network network;
-    struct machine machines[SIM_NODES_MAX];
+    struct machine machines[MACHINES_MAX]; /* by node id; then zombies */
     struct clients clients;
     struct fault_run faults[PLAN_MAX];
     struct ghost ghost;

@@ -249,13 +249,25 @@ void index_unlock(struct bucket *first)
 
 /* ---- Entries ---- */
 
+/* The entries of a bucket that have the tag, one bit each; without a branch, as bucket_pick. */
+static uint32_t bucket_matches(const struct bucket *b, uint64_t tag)
+{
+    uint32_t matches = 0;
+    for (uint32_t i = 0; i < BUCKET_ENTRIES; i++) {
+        matches |= (uint32_t)((own_entry(&b->entry[i]) & ENTRY_TAG_MASK) == tag) << i;
+    }
+    return matches;
+}
+
 _Atomic uint64_t *index_locate(struct bucket *first, struct bytes key, uint64_t hash)
 {
     uint64_t tag = index_tag(hash);
-    for (struct chain_at at = chain_start(first); at.bucket != NULL; chain_step(&at)) {
-        uint64_t entry = own_entry(chain_entry(&at));
-        if ((entry & ENTRY_TAG_MASK) == tag && object_has_key(entry_object(entry), key)) {
-            return chain_entry(&at);
+    for (struct bucket *b = first; b != NULL; b = head_next(own_head(b))) {
+        for (uint32_t m = bucket_matches(b, tag); m != 0; m &= m - 1u) {
+            _Atomic uint64_t *entry = &b->entry[(uint32_t)__builtin_ctz(m)];
+            if (object_has_key(entry_object(own_entry(entry)), key)) {
+                return entry;
+            }
         }
     }
     return NULL;
@@ -367,7 +379,7 @@ static bool split_copy(struct index *index, struct memory_cache *cache, struct b
         if (index_number(hash, number + 1u) != number) {
             continue;
         }
-        _Atomic uint64_t *place = index_room(index, cache, target, MEMORY_HEADROOM);
+        _Atomic uint64_t *place = index_room(index, cache, target, MEMORY_NORMAL);
         if (place == NULL) {
             return false;
         }
@@ -393,7 +405,7 @@ static bool index_split(struct index *index, struct memory_cache *cache)
     if (n >> INDEX_CHUNK_LOG2 == index->chunks_n && !segment_map(index, index->chunks_n, true)) {
         return false;
     }
-    if (!memory_charge(cache, sizeof(struct bucket), MEMORY_HEADROOM)) {
+    if (!memory_charge(cache, sizeof(struct bucket), MEMORY_NORMAL)) {
         return false;
     }
     uint64_t level = 63u - (uint32_t)__builtin_clzll(n);

@@ -43,10 +43,13 @@ static int read_answer(enum object_answer answer)
 }
 
 /* The thread's announced epoch is what keeps the objects from being reclaimed. */
-static void check_reader(const struct store *store, const struct store_thread *thread)
+static void check_reader(const struct store *store, const struct store_thread *thread,
+                         uint32_t capacity)
 {
     (void)store;
     (void)thread;
+    (void)capacity;
+    HK_CHECK(capacity % 8 == 0);
     HK_CHECK(thread->store == store);
     HK_CHECK(epoch_is_online(&store->epoch, thread->slot));
 }
@@ -54,7 +57,7 @@ static void check_reader(const struct store *store, const struct store_thread *t
 int store_read(const struct store *store, struct store_thread *thread, struct bytes key,
                uint64_t hash, void *buffer, uint32_t capacity, struct store_value *value_out)
 {
-    check_reader(store, thread);
+    check_reader(store, thread, capacity);
     for (;;) {
         const struct object *o = index_find(&store->index, key, hash);
         if (o == NULL) {
@@ -69,12 +72,10 @@ int store_read(const struct store *store, struct store_thread *thread, struct by
 }
 
 /* A batch goes through four stages, READ_GROUP lookups at a time: while the objects of one group are
- * read, those of the next are on their way, so are overflow buckets of the one after it and buckets
- * of the one after that. Prefetches are issued in loops of their own: one that misses the TLB is not
- * done before its page walk is, and only what follows closely overlaps with that. */
-#ifndef READ_GROUP
-#define READ_GROUP 16u
-#endif
+ * read, those of the next and the buckets of a third are on their way, 16 lines together, and now
+ * and then an overflow bucket. Prefetches are issued in loops of their own: one that misses the TLB
+ * is not done before its page walk is, and only what follows closely overlaps with that. */
+#define READ_GROUP 8u
 
 struct read_batch {
     const struct store *store;
@@ -161,7 +162,7 @@ void store_read_batch(const struct store *store, struct store_thread *thread, ui
                       uint32_t capacity, struct store_value *values_out, int *errs_out)
 {
     struct read_batch r;
-    check_reader(store, thread);
+    check_reader(store, thread, capacity);
     HK_ASSERT(n <= STORE_BATCH_MAX);
     r.store = store;
     r.thread = thread;

@@ -134,30 +134,36 @@ static int write_insert(struct store_ref *ref, const struct key_meta *meta, stru
     return HK_OK;
 }
 
-/* The key's entry gets another value: in the same cell if that has the right size. */
-static int write_update(struct store_ref *ref, const struct key_meta *meta, struct bytes value,
-                        struct blob *blob, enum memory_limit limit)
+/* Whether a value of that length fits the object's cell as if it had been made for it. */
+static bool write_fits_in_place(const struct store_ref *ref, size_t value_bytes)
 {
-    struct store_thread *thread = ref->thread;
-    struct object *old = ref->object;
-    int64_t tombstone_before = is_tombstone(&(struct key_meta){.flags = object_meta(old).flags});
-    if (memory_charge_of(object_bytes(ref->key.n, value.n)) ==
-        memory_charge_of(object_allocated(old))) {
-        struct blob *old_blob = object_blob(old);
-        object_write(old, meta, value, blob);
-        if (old_blob != NULL) {
-            retire_blob(&thread->retire, old_blob);
-        }
-    } else {
-        struct object *o = write_object(ref, meta, value, blob, limit);
-        if (o == NULL) {
-            return HK_ERR_NOMEM;
-        }
-        index_point(ref->entry, o, ref->hash);
-        retire_object(&thread->retire, old);
-        ref->object = o;
+    size_t now = object_allocated(ref->object);
+    size_t then = object_bytes(ref->key.n, value_bytes);
+    return now == then || memory_charge_of(now) == memory_charge_of(then);
+}
+
+static void write_in_place(struct store_ref *ref, const struct key_meta *meta, struct bytes value,
+                           struct blob *blob)
+{
+    struct blob *old_blob = object_blob(ref->object);
+    object_write(ref->object, meta, value, blob);
+    if (old_blob != NULL) {
+        retire_blob(&ref->thread->retire, old_blob);
     }
-    write_count_tombstone(ref, tombstone_before, is_tombstone(meta));
+}
+
+/* The key's entry gets another object. */
+static int write_replace(struct store_ref *ref, const struct key_meta *meta, struct bytes value,
+                         struct blob *blob, enum memory_limit limit)
+{
+    struct object *old = ref->object;
+    struct object *o = write_object(ref, meta, value, blob, limit);
+    if (o == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    index_point(ref->entry, o, ref->hash);
+    retire_object(&ref->thread->retire, old);
+    ref->object = o;
     return HK_OK;
 }
 
@@ -170,29 +176,61 @@ static size_t write_charge_of(size_t key_bytes, size_t value_bytes)
                : charge;
 }
 
+/* How far a write may go. The old and the new value are both in use for a while: what does not grow
+ * may borrow for that. */
+static enum memory_limit write_limit(const struct store_ref *ref, size_t value_bytes, bool force)
+{
+    if (force) {
+        return MEMORY_HEADROOM;
+    }
+    if (ref->object == NULL) {
+        return MEMORY_NORMAL;
+    }
+    size_t now = write_charge_of(ref->key.n, object_value(ref->object).n);
+    return write_charge_of(ref->key.n, value_bytes) > now ? MEMORY_NORMAL : MEMORY_HEADROOM;
+}
+
+/* As store_set, for a value whose blob, if it needs one, is there. */
+static int write_value(struct store_ref *ref, const struct key_meta *meta, struct bytes value,
+                       struct blob *blob, enum memory_limit limit)
+{
+    if (ref->object == NULL) {
+        return write_insert(ref, meta, value, blob, limit);
+    }
+    struct key_meta before = object_meta(ref->object);
+    int err = HK_OK;
+    if (write_fits_in_place(ref, value.n)) {
+        write_in_place(ref, meta, value, blob);
+    } else {
+        err = write_replace(ref, meta, value, blob, limit);
+    }
+    if (err == HK_OK) {
+        write_count_tombstone(ref, is_tombstone(&before), is_tombstone(meta));
+    }
+    return err;
+}
+
 int store_set(struct store_ref *ref, const struct key_meta *meta, struct bytes value, bool force)
 {
-    struct store_thread *thread = ref->thread;
     if (ref->key.n > STORE_KEY_MAX || value.n > ref->store->value_bytes_max) {
         return HK_ERR_TOOBIG;
     }
-    /* The old and the new are both in use for a while: what does not grow may borrow for that. */
-    bool grows = ref->object == NULL ||
-                 write_charge_of(ref->key.n, value.n) >
-                     write_charge_of(ref->key.n, object_value(ref->object).n);
-    enum memory_limit limit = force || !grows ? MEMORY_HEADROOM : MEMORY_NORMAL;
-
-    struct blob *blob = NULL;
-    if (object_value_is_blob(value.n)) {
-        blob = write_blob(thread, value, limit);
-        if (blob == NULL) {
-            return HK_ERR_NOMEM;
-        }
+    bool blob_needed = object_value_is_blob(value.n);
+    if (!blob_needed && ref->object != NULL && write_fits_in_place(ref, value.n)) {
+        /* The usual case, and it allocates nothing: the limit does not matter. */
+        return write_value(ref, meta, value, NULL, MEMORY_NORMAL);
     }
-    int err = ref->object == NULL ? write_insert(ref, meta, value, blob, limit)
-                                  : write_update(ref, meta, value, blob, limit);
-    if (err != HK_OK && blob != NULL) {
-        memory_give(&thread->memory, blob, blob_allocated(value.n));
+    enum memory_limit limit = write_limit(ref, value.n, force);
+    if (!blob_needed) {
+        return write_value(ref, meta, value, NULL, limit);
+    }
+    struct blob *blob = write_blob(ref->thread, value, limit);
+    if (blob == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    int err = write_value(ref, meta, value, blob, limit);
+    if (err != HK_OK) {
+        memory_give(&ref->thread->memory, blob, blob_allocated(value.n));
     }
     return err;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,16 +13,24 @@
 #include "tools/commands.h"
 #include "tools/sim_runs.h"
 
-struct sim_watch *sim_watch_create(uint32_t n)
+void *sim_share(size_t bytes)
 {
-    void *at = mmap(NULL, n * sizeof(struct sim_watch), PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
-void sim_watch_destroy(struct sim_watch *watch, uint32_t n)
+void sim_unshare(void *at, size_t bytes)
 {
-    munmap(watch, n * sizeof *watch);
+    if (at != NULL) {
+        munmap(at, bytes);
+    }
+}
+
+void sim_prepare_process(void)
+{
+    /* Each process of a run starts with empty stores; clearing huge pages for them would take a
+     * good part of the time. */
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
 void sim_describe_end(int wait_status, char *to, size_t size)
@@ -85,9 +94,10 @@ static int run_seeds(const struct sim_options *options, struct sim_watch *watch,
 static int run_watched(const struct sim_options *options)
 {
     uint64_t started_us = clock_boot_us();
-    struct sim_watch *watch = sim_watch_create(1);
+    struct sim_watch *watch = sim_share(sizeof *watch);
     pid_t child = watch == NULL ? -1 : fork();
     if (child == 0) {
+        sim_prepare_process();
         _exit(run_seeds(options, watch, started_us));
     }
     int end = 0;
@@ -107,7 +117,7 @@ static int run_watched(const struct sim_options *options)
         sim_report_deinit(&report);
         status = STATUS_FAILED;
     }
-    sim_watch_destroy(watch, 1);
+    sim_unshare(watch, sizeof *watch);
     return status;
 }
 

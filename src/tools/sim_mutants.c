@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 struct hunt {
     const struct sim_options *options;
     struct sim_watch *watch;
+    bool *unsound; /* shared: seeds, from options->from, that complain while all rules are on */
     pid_t *children;
     char (*how)[80]; /* how the rule was noticed */
     uint32_t n;
@@ -34,18 +36,26 @@ static void search(const struct hunt *hunt, uint32_t i)
     if (i < mutants_count()) {
         mutant_switch_off(i, &config);
     }
-    for (uint64_t seed = options->from; seed < options->from + options->seeds; seed++) {
+    for (uint64_t seed = watch->next; seed < options->from + options->seeds; seed++) {
         struct sim_result result;
+        if (i < mutants_count() && hunt->unsound[seed - options->from]) {
+            continue; /* it shows nothing about this rule */
+        }
         watch->seed = seed;
+        watch->next = seed + 1;
         alarm(SEED_SECONDS_MAX);
         sim_run(&config, seed, &result);
-        watch->found = result.verdict == SIM_VIOLATION;
+        bool found = result.verdict == SIM_VIOLATION;
         sim_result_deinit(&result);
         watch->ran++;
-        if (watch->found) {
+        if (found && !watch->found) {
+            watch->found = true;
             watch->caught = seed;
+        }
+        if (found && i < mutants_count()) {
             break;
         }
+        hunt->unsound[seed - options->from] = found;
     }
     watch->done = true;
 }
@@ -59,6 +69,7 @@ static void start(struct hunt *hunt, uint32_t i)
         if (freopen("/dev/null", "w", stderr) == NULL) {
             _exit(STATUS_FAILED);
         }
+        sim_prepare_process();
         search(hunt, i);
         _exit(STATUS_OK);
     }
@@ -68,12 +79,20 @@ static void note_end(struct hunt *hunt, uint32_t i, int end)
 {
     struct sim_watch *watch = &hunt->watch[i];
     if (!watch->done) {
+        watch->caught = watch->found ? watch->caught : watch->seed;
         watch->found = true;
-        watch->caught = watch->seed;
         sim_describe_end(end, hunt->how[i], sizeof hunt->how[i]);
     } else if (watch->found) {
         snprintf(hunt->how[i], sizeof hunt->how[i], "violation");
     }
+}
+
+static bool is_wanted(const struct hunt *hunt, uint32_t i)
+{
+    char name[MUTANT_NAME_BYTES];
+    const char *prefix = hunt->options->mutants;
+    mutant_name(i, name);
+    return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
 static void name_of(uint32_t i, char name[MUTANT_NAME_BYTES])
@@ -99,12 +118,47 @@ static void print_end(const struct hunt *hunt, uint32_t i, FILE *to)
     }
 }
 
-static bool hunt_all(struct hunt *hunt)
+static void show_end(const struct hunt *hunt, uint32_t i)
 {
+    if (!hunt->options->json || hunt->options->progress) {
+        print_end(hunt, i, hunt->options->json ? stderr : stdout);
+    }
+}
+
+/* The code with all rules on goes through all seeds, whatever happens: the mutants then leave out
+ * what it stumbles over. */
+static bool hunt_sound(struct hunt *hunt)
+{
+    uint32_t i = mutants_count();
+    struct sim_watch *watch = &hunt->watch[i];
+    while (!watch->done) {
+        int end = 0;
+        start(hunt, i);
+        if (hunt->children[i] < 0 || waitpid(hunt->children[i], &end, 0) < 0) {
+            perror("horkos sim");
+            return false;
+        }
+        if (!watch->done) {
+            hunt->unsound[watch->seed - hunt->options->from] = true;
+        }
+        note_end(hunt, i, end);
+    }
+    show_end(hunt, i);
+    return true;
+}
+
+static bool hunt_mutants(struct hunt *hunt)
+{
+    uint32_t n = mutants_count();
     uint32_t started = 0;
     uint32_t running = 0;
-    for (uint32_t ended = 0; ended < hunt->n;) {
-        while (started < hunt->n && running < hunt->options->jobs) {
+    for (uint32_t ended = 0; ended < n; ended++) {
+        while (started < n && running < hunt->options->jobs) {
+            if (!is_wanted(hunt, started)) {
+                started++;
+                ended++;
+                continue;
+            }
             start(hunt, started);
             if (hunt->children[started++] < 0) {
                 perror("horkos sim");
@@ -112,18 +166,18 @@ static bool hunt_all(struct hunt *hunt)
             }
             running++;
         }
+        if (running == 0) {
+            break;
+        }
         int end = 0;
         pid_t child = wait(&end);
         for (uint32_t i = 0; i < started; i++) {
             if (hunt->children[i] == child) {
                 note_end(hunt, i, end);
-                if (!hunt->options->json || hunt->options->progress) {
-                    print_end(hunt, i, hunt->options->json ? stderr : stdout);
-                }
+                show_end(hunt, i);
             }
         }
         running--;
-        ended++;
     }
     return true;
 }
@@ -134,7 +188,7 @@ static bool is_wrong(const struct hunt *hunt, uint32_t i)
     if (i == mutants_count()) {
         return hunt->watch[i].found;
     }
-    return !hunt->watch[i].found && mutant_survives(i) == NULL;
+    return is_wanted(hunt, i) && !hunt->watch[i].found && mutant_survives(i) == NULL;
 }
 
 static void print_json(const struct hunt *hunt, uint32_t caught, uint32_t wrong)
@@ -145,6 +199,9 @@ static void print_json(const struct hunt *hunt, uint32_t caught, uint32_t wrong)
     for (uint32_t i = 0; i < hunt->n; i++) {
         const struct sim_watch *watch = &hunt->watch[i];
         char name[MUTANT_NAME_BYTES];
+        if (i < mutants_count() && !is_wanted(hunt, i)) {
+            continue;
+        }
         json_t *one = json_object();
         name_of(i, name);
         json_object_set_new(one, "rule", json_string(name));
@@ -175,15 +232,19 @@ int sim_mutants_command(const struct sim_options *options)
 {
     uint32_t n = mutants_count() + 1;
     struct hunt hunt = {.options = options, .n = n, .started_us = clock_boot_us()};
-    hunt.watch = sim_watch_create(n);
+    hunt.watch = sim_share(n * sizeof *hunt.watch);
+    hunt.unsound = sim_share(options->seeds * sizeof *hunt.unsound);
     hunt.children = calloc(n, sizeof *hunt.children);
     hunt.how = calloc(n, sizeof *hunt.how);
     int status = STATUS_FAILED;
-    if (hunt.watch == NULL || hunt.children == NULL || hunt.how == NULL) {
+    if (hunt.watch == NULL || hunt.unsound == NULL || hunt.children == NULL || hunt.how == NULL) {
         perror("horkos sim");
         goto out;
     }
-    if (!hunt_all(&hunt)) {
+    for (uint32_t i = 0; i < n; i++) {
+        hunt.watch[i].next = options->from;
+    }
+    if (!hunt_sound(&hunt) || !hunt_mutants(&hunt)) {
         goto out;
     }
     uint32_t caught = 0;
@@ -201,8 +262,7 @@ int sim_mutants_command(const struct sim_options *options)
 out:
     free(hunt.how);
     free(hunt.children);
-    if (hunt.watch != NULL) {
-        sim_watch_destroy(hunt.watch, n);
-    }
+    sim_unshare(hunt.unsound, options->seeds * sizeof *hunt.unsound);
+    sim_unshare(hunt.watch, n * sizeof *hunt.watch);
     return status;
 }

@@ -14,7 +14,8 @@
 static const char help[] =
     "usage: horkos sim [OPTION...]\n"
     "\n"
-    "Runs real nodes under virtual time with clients and faults, all drawn from a seed, and checks\n"
+    "Runs real nodes under virtual time with clients and faults, all drawn from a seed, and "
+    "checks\n"
     "what the clients saw, what the nodes hold, and that all is well again after the faults.\n"
     "Exit status: 0 no violation, 1 a violation, 2 a wrong option.\n"
     "\n"
@@ -34,7 +35,8 @@ static const char help[] =
     "  --progress        tells how far it is, even if standard error is no terminal\n"
 #ifdef HK_MUTANTS
     "  --mutant NAME     switches one rule off, as view:wipe\n"
-    "  --mutants         switches off each rule in turn, until a seed shows it\n"
+    "  --mutants[=NAME]  switches off each rule in turn whose name begins so, until a seed\n"
+    "                    shows it\n"
     "  --jobs N          processes for --mutants (1)\n"
 #endif
     "  --help            this text\n"
@@ -80,7 +82,7 @@ static const struct option long_options[] = {
     {"json", no_argument, NULL, OPTION_JSON},
     {"progress", no_argument, NULL, OPTION_PROGRESS},
     {"mutant", required_argument, NULL, OPTION_MUTANT},
-    {"mutants", no_argument, NULL, OPTION_MUTANTS},
+    {"mutants", optional_argument, NULL, OPTION_MUTANTS},
     {"jobs", required_argument, NULL, OPTION_JOBS},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -247,6 +249,7 @@ static bool parse_one(int id, const char *text, struct sim_options *o)
         return parse_mutant(text, c);
     case OPTION_MUTANTS:
         o->all_mutants = true;
+        o->mutants = text == NULL ? "" : text;
         return mutants_possible();
     case OPTION_JOBS:
         return parse_small("jobs", text, 1, 64, &o->jobs);

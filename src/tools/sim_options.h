@@ -13,9 +13,10 @@ struct sim_options {
     uint64_t seeds;
     bool json;
     bool progress;
-    bool replay;      /* one seed, in this process */
-    bool all_mutants; /* --mutants */
-    uint32_t jobs;    /* of --mutants */
+    bool replay;         /* one seed, in this process */
+    bool all_mutants;    /* --mutants ... */
+    const char *mutants; /* ... of the rules whose names begin so */
+    uint32_t jobs;       /* of --mutants */
 };
 
 /* STATUS_OK; STATUS_USAGE after an error, which was printed. help_out: --help was asked for, and

@@ -4,6 +4,7 @@
 #define HORKOS_TOOLS_SIM_RUNS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tools/sim_options.h"
@@ -11,16 +12,19 @@
 /* Shared by the process that watches and the one that runs. */
 struct sim_watch {
     uint64_t seed;   /* that runs, or ran last */
+    uint64_t next;   /* mutants: where to go on */
     uint64_t caught; /* mutants: the first seed that shows the rule, if done */
     uint64_t ran;    /* seeds that came to an end */
     bool done;       /* it came to an end */
     bool found;      /* ... with a violation */
 };
 
-/* Memory that a child shares; NULL if there is none. */
-struct sim_watch *sim_watch_create(uint32_t n);
-void sim_watch_destroy(struct sim_watch *watch, uint32_t n);
+/* Zeroed memory that children share with their parent; NULL if there is none. */
+void *sim_share(size_t bytes);
+void sim_unshare(void *at, size_t bytes);
 
+/* For a process that is about to run many seeds. */
+void sim_prepare_process(void);
 /* Says in words how a child ended, given its status from waitpid. */
 void sim_describe_end(int wait_status, char *to, size_t size);
 

@@ -255,7 +255,8 @@ void view_held_tick(struct view_machine *m, struct view_effects *fx)
     }
     struct view_ballot ballot = a->held;
     enum view_verdict verdict = view_acceptor_accept(m, &ballot, &a->held_view);
-    if (verdict == VIEW_VERDICT_REFUSED) {
+    if (verdict != VIEW_VERDICT_DONE && a->held_until_us <= m->now_us) {
+        /* Overtaken by another ballot. */
         memset(&a->held, 0, sizeof a->held);
         a->held_until_us = 0;
     }

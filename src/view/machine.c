@@ -4,11 +4,11 @@
  * timers; this comment is the map of the code.
  *
  * Faults: processes stop, restart without memory, or pause for any time and go on; messages are
- * lost, doubled, reordered and delayed for any time; links fail one way or both. Clocks run on while
- * a process is paused and differ in rate by less than the margin allows. Nobody lies.
+ * lost, doubled, reordered and delayed for any time; links fail one way or both. Clocks run on
+ * while a process is paused and differ in rate by less than the margin allows. Nobody lies.
  *
- *   D1  The paper takes a leased membership service for granted; here the replicas are it: Paxos, an
- *       instance an epoch, with leases honoured by the acceptors.
+ *   D1  The paper takes a leased membership service for granted; here the replicas are it: Paxos,
+ *       an instance an epoch, with leases honoured by the acceptors.
  *   D2  A member is a process (node, boot nonce, admitting epoch), because restarts forget.
  *   D3  Promises lapse when their proposer is silent, and an acceptor refuses other ballots while
  *       one waits for grants: both concern progress, neither safety.

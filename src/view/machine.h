@@ -84,7 +84,7 @@ struct view_effects {
 
 /* Why a message or an operator's request was ignored; counted, for metrics. */
 enum view_ignored {
-    VIEW_IGNORED_GENERATION, /* another generation of the cluster, or another process of this node */
+    VIEW_IGNORED_GENERATION, /* another generation of the cluster, or this node itself */
     VIEW_IGNORED_OLD,        /* a heartbeat or grant that a newer one overtook */
     VIEW_IGNORED_INSTANCE,   /* of an instance that is decided, or not yet open here */
     VIEW_IGNORED_VOTER,      /* this process, or the sender, has no vote in the instance */

@@ -498,6 +498,29 @@ static void recovers_with_two_of_five(void **state)
     assert_int_equal(last(c)->operational, 0x03);
 }
 
+/* Nobody with a lease takes part in recover, and an order that cannot be carried out is forgotten:
+ * it must not fire when the partition that led to it has mended. */
+static void recover_is_refused_or_forgotten(void **state)
+{
+    (void)state;
+    struct view_cluster *c = formed(3, 1);
+    event(c, 0, (struct view_event){.kind = VIEW_EVENT_RECOVER, .configured = 0x01});
+    run_ms(c, 200);
+    assert_int_equal(c->decided_n, 1);
+    assert_int_equal(view_ignored_count(view_cluster_machine(c, 0), VIEW_IGNORED_OPERATOR), 1);
+
+    for (uint8_t i = 0; i < 3; i++) {
+        view_cluster_cut(c, i, (uint8_t)((i + 1) % 3), true);
+    }
+    run_ms(c, 300);
+    event(c, 0, (struct view_event){.kind = VIEW_EVENT_RECOVER, .configured = 0x03});
+    run_ms(c, 21 * c->config.lease_us / 1000);
+    view_cluster_mend(c);
+    run_ms(c, 500);
+    assert_int_equal(c->decided_n, 1);
+    assert_true(view_cluster_settled(c));
+}
+
 /* c_ids are never handed out twice; when none are left, nobody is admitted any more. */
 static void runs_out_of_cids(void **state)
 {
@@ -579,6 +602,7 @@ int main(void)
         cmocka_unit_test(moves_to_other_nodes),
         cmocka_unit_test(recovers_when_told),
         cmocka_unit_test(recovers_with_two_of_five),
+        cmocka_unit_test(recover_is_refused_or_forgotten),
         cmocka_unit_test(runs_out_of_cids),
         cmocka_unit_test(copies_as_memory),
     };

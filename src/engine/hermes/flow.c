@@ -44,7 +44,7 @@ bool hermes_acks_complete(const struct slot *slot, const struct event *event)
         return view_majority(event->view, slot->acked | nodeset_of(event->self));
     }
     if (!rule_on(config, HERMES_RULE_ACK_SET)) {
-        return slot->aux[0] >= nodeset_count(others);
+        return slot->aux[SLOT_COUNT] >= nodeset_count(others);
     }
     return nodeset_within(others, slot->acked);
 }
@@ -148,8 +148,8 @@ static void flow_message(struct slot *mine, const struct event *event, struct ef
     }
     bool before = hermes_acks_complete(mine, event);
     mine->acked |= nodeset_of(event->from);
-    if (mine->aux[0] < UINT8_MAX) {
-        mine->aux[0]++; /* a count, which only the mutant of HERMES_RULE_ACK_SET believes */
+    if (mine->aux[SLOT_COUNT] < UINT8_MAX) {
+        mine->aux[SLOT_COUNT]++;
     }
     if (mine->kind == FLOW_CHECK) {
         if (confirmed(mine, event)) {
@@ -192,7 +192,7 @@ static void flow_view(struct slot *mine, const struct event *event, struct effec
     default:
         if (rule_on(event->config, HERMES_RULE_ACK_RESET)) {
             mine->acked = 0;
-            mine->aux[0] = 0;
+            mine->aux[SLOT_COUNT] = 0;
         }
         mine->epoch = event->view->epoch;
         mine->tries = 0;

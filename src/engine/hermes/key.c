@@ -276,6 +276,7 @@ static void c_update(struct key_step *s)
         meta->flags |= KEY_FIRST | KEY_SPECIAL;
     }
     hermes_slot_open(s->spare, FLOW_UPDATE, meta->ts, s->event);
+    s->spare->aux[SLOT_FLAGS] = meta->flags & (KEY_RMW | KEY_FIRST);
     hermes_set_state(meta, s->config, HERMES_WRITE);
     effects_add(s->fx, EFF_APPLY);
     if (others_of(s->event) == 0) {
@@ -315,10 +316,12 @@ static void c_resend(struct key_step *s)
     }
     if (!rule_on(s->config, HERMES_RULE_NO_STALE)) {
         /* The fault to be shown: the old ts leaves once more. */
-        uint64_t ts = s->meta->ts;
+        struct key_meta now = *s->meta;
         s->meta->ts = s->mine->ts;
+        s->meta->flags &= (uint8_t) ~(KEY_RMW | KEY_FIRST);
+        s->meta->flags |= s->mine->aux[SLOT_FLAGS];
         send_inv(s, others_of(s->event), s->mine);
-        s->meta->ts = ts;
+        *s->meta = now;
         return;
     }
     hermes_replay(s);

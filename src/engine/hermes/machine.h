@@ -35,6 +35,12 @@ enum hermes_flow {
 /* slot.flags */
 enum { SLOT_RESENT = 1 }; /* its INV was sent more than once, so O3 does not spare the VAL */
 
+/* Bytes of slot.aux; only rules that are switched off look at them. */
+enum {
+    SLOT_COUNT, /* ACKs, counted as if they were no set */
+    SLOT_FLAGS, /* KEY_RMW and KEY_FIRST of the update, for sending it when it is overtaken */
+};
+
 /* EFF_KEY -> EV_FLOW beside KEY_CODE_COMPLETE. */
 enum {
     KEY_CODE_RESEND = CODE_ENGINE_FIRST, /* the deadline passed */
