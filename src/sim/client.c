@@ -111,6 +111,15 @@ void clients_round(struct world *world, uint32_t ops)
     }
 }
 
+void clients_stir(struct world *world)
+{
+    struct random *chance = &world->chance_clients;
+    if (world->phase == PHASE_SAFETY && random_chance(chance, 700000)) {
+        world_plan(world, world->now_us + random_between(chance, 0, 300), HAPPENS_ROUND, 2, 0, 0,
+                   NULL);
+    }
+}
+
 bool clients_top_up(struct world *world, uint32_t each)
 {
     struct clients *cs = &world->clients;

@@ -102,6 +102,8 @@ void clients_init(struct world *world);
 void clients_deinit(struct world *world);
 /* Everybody has something to do. */
 void clients_round(struct world *world, uint32_t ops);
+/* Now is a good moment for operations: a view is changing. */
+void clients_stir(struct world *world);
 void client_act(struct world *world, uint32_t client);
 /* The answer has been waited for long enough. */
 void client_impatient(struct world *world, uint32_t op);

@@ -95,6 +95,7 @@ static void add_view(struct world *world, const struct view *view)
         ghost->views[at] = ghost->views[at - 1];
     }
     ghost->views[at] = *view;
+    clients_stir(world);
     if (at + 1 == ghost->n) {
         ghost->prepared_drops = ghost->accepted_drops = 0;
     }
@@ -312,6 +313,10 @@ void ghost_overhear(struct world *world, const struct frame *frame)
         ghost->prepared_us = world->now_us;
     } else if (msg.kind == VIEW_MSG_ACCEPT && msg.accept.instance == newest->epoch + 1) {
         ghost->accepted_drops |= newest->live & ~msg.accept.view.live;
+        if (ghost->stirred_epoch != msg.accept.instance) {
+            ghost->stirred_epoch = msg.accept.instance;
+            clients_stir(world);
+        }
     }
 }
 

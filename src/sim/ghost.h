@@ -22,6 +22,7 @@ struct ghost {
     uint32_t adopted_epoch[MACHINES_MAX];  /* ... and that all its workers have adopted */
     nodeset prepared_drops;                /* members that proposals for the next view name ... */
     uint64_t prepared_us;                  /* ... of which the latest was made then */
+    uint32_t stirred_epoch;                /* the latest that somebody was asked to accept */
     nodeset accepted_drops; /* members that a view lacks which somebody has accepted */
 };
 

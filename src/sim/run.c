@@ -287,7 +287,7 @@ static void happen(struct world *world, const struct heap_entry *entry)
         client_impatient(world, entry->a);
         break;
     case HAPPENS_ROUND:
-        clients_round(world, world->setup.round_ops);
+        clients_round(world, entry->a);
         break;
     case HAPPENS_FAULT:
         fault_begin(world, entry->a);
@@ -310,7 +310,8 @@ static void happen(struct world *world, const struct heap_entry *entry)
 static void live(struct world *world)
 {
     for (uint32_t i = 0; i < world->setup.rounds_n; i++) {
-        world_plan(world, world->setup.rounds[i], HAPPENS_ROUND, i, 0, 0, NULL);
+        world_plan(world, world->setup.rounds[i], HAPPENS_ROUND, world->setup.round_ops, 0, 0,
+                   NULL);
     }
     world_plan(world, world->setup.horizon_us, HAPPENS_HEALING, 0, 0, 0, NULL);
     faults_init(world);

@@ -100,7 +100,7 @@ static uint32_t draw_intensity(struct drawing *d, enum sim_fault kind, bool forc
 static void draw_weather(struct drawing *d)
 {
     struct weather *w = &d->setup->weather;
-    static const uint64_t bases[] = {2, 5, 20, 50, 200, 500};
+    static const uint64_t bases[] = {2, 5, 20, 50, 100, 200};
     w->base_us = PICK(d, bases);
     w->jitter_us = w->base_us * between(d, 0, 4);
     w->loss_ppm = draw_intensity(d, SIM_FAULT_LOSS, false);
@@ -111,6 +111,19 @@ static void draw_weather(struct drawing *d)
     w->late_us = between(d, w->base_us, 20 * w->base_us + 5000);
     const uint64_t spikes[] = {2000, 20000, d->setup->lease_us / 2, 2 * d->setup->lease_us};
     w->spike_us = d->setup->gentle ? spikes[0] : PICK(d, spikes);
+}
+
+/* Some clusters have links of very different lengths: then one node is far ahead of another. */
+static void draw_links(struct drawing *d)
+{
+    static const uint8_t factors[] = {1, 1, 1, 3, 10, 40};
+    bool differ = chance(d, 400);
+    for (uint32_t from = 0; from < SIM_NODES_MAX; from++) {
+        for (uint32_t to = 0; to < SIM_NODES_MAX; to++) {
+            uint8_t factor = PICK(d, factors);
+            d->setup->weather.slowness[from][to] = differ ? factor : 1;
+        }
+    }
 }
 
 /* Every run is to meet at least three kinds of fault, as far as that many are allowed; and what is
@@ -285,7 +298,7 @@ static void draw_grace(struct drawing *d)
 {
     struct setup *s = d->setup;
     const struct weather *w = &s->weather;
-    uint64_t life_us = w->base_us + w->jitter_us + 2 * w->late_us + w->spike_us;
+    uint64_t life_us = 40 * (w->base_us + w->jitter_us) + 2 * w->late_us + w->spike_us;
     for (uint32_t i = 0; i < s->plan_n; i++) {
         const struct fault *f = &s->plan[i];
         if (f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_STALL ||
@@ -338,6 +351,16 @@ static void draw_mix(struct drawing *d)
     m->set_absent = (uint32_t)between(d, 0, 8);
     m->add = (uint32_t)between(d, 0, 30);
     m->getset = (uint32_t)between(d, 0, 10);
+    if (chance(d, 250)) {
+        /* A duel: few keys, and much that depends on what others do. */
+        d->setup->keys = (uint32_t)between(d, 1, 2);
+        d->setup->registers = 0;
+        d->setup->counters = (uint32_t)between(d, 0, d->setup->keys);
+        m->read = 20;
+        m->set_if += 10;
+        m->add += 10;
+        m->getset += 10;
+    }
 }
 
 static void draw_clients(struct drawing *d)
@@ -388,6 +411,7 @@ void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *se
     draw_protocol(&d);
     s->horizon_us = 6 * s->lease_us;
     draw_weather(&d);
+    draw_links(&d);
     draw_clocks(&d);
     draw_plan(&d);
     draw_more_weather(&d);

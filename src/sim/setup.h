@@ -42,8 +42,9 @@ struct weather {
     uint32_t spike_ppm;
     uint64_t base_us; /* each frame takes base_us + [0, jitter_us] */
     uint64_t jitter_us;
-    uint64_t spike_us; /* a spike adds up to this */
-    uint64_t late_us;  /* a reordered or duplicated frame comes up to this later */
+    uint64_t spike_us;                              /* a spike adds up to this */
+    uint8_t slowness[SIM_NODES_MAX][SIM_NODES_MAX]; /* of a link: base and jitter times so much */
+    uint64_t late_us; /* a reordered or duplicated frame comes up to this later */
 };
 
 struct setup_clock {

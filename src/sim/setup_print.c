@@ -67,6 +67,18 @@ static void print_weather(const struct weather *w, struct text *to)
              w->base_us, w->jitter_us, w->spike_us, w->late_us);
 }
 
+static void print_links(const struct setup *s, struct text *to)
+{
+    text_add(to, "  slowness of links:");
+    for (uint32_t from = 0; from < s->nodes; from++) {
+        text_add(to, from == 0 ? " " : ", ");
+        for (uint32_t target = 0; target < s->nodes; target++) {
+            text_add(to, from == target ? " -" : " %u", s->weather.slowness[from][target]);
+        }
+    }
+    text_add(to, "\n");
+}
+
 static void print_clients(const struct setup *s, struct text *to)
 {
     text_add(to, "  clients: %u, %u rounds of %u, window %u, think %" PRIu64 " us; ", s->clients,
@@ -101,6 +113,7 @@ void setup_print(const struct setup *s, struct text *to)
              s->max_events, s->calls_max, s->flows_max, s->chunk_bytes, s->rmw_tries_max, s->cids,
              s->poll_gap_us);
     print_weather(&s->weather, to);
+    print_links(s, to);
     text_add(to, "  clocks (ppm, wall ms):");
     for (uint32_t i = 0; i < s->nodes; i++) {
         text_add(to, " %d/%" PRId64, s->clocks[i].rate_ppm, s->clocks[i].wall_ms);

@@ -23,7 +23,7 @@ enum happening {
     HAPPENS_ARRIVAL,      /* a: node, what: the parcel */
     HAPPENS_ACT,          /* a: client */
     HAPPENS_IMPATIENCE,   /* a: operation */
-    HAPPENS_ROUND,        /* a: round */
+    HAPPENS_ROUND,        /* a: operations for each client */
     HAPPENS_FAULT,        /* a: fault begins */
     HAPPENS_TRAP_TIMEOUT, /* a: fault */
     HAPPENS_FAULT_END,    /* a: fault */

@@ -150,28 +150,26 @@ static bool hunt_sound(struct hunt *hunt)
 static bool hunt_mutants(struct hunt *hunt)
 {
     uint32_t n = mutants_count();
-    uint32_t started = 0;
+    uint32_t next = 0;
     uint32_t running = 0;
-    for (uint32_t ended = 0; ended < n; ended++) {
-        while (started < n && running < hunt->options->jobs) {
-            if (!is_wanted(hunt, started)) {
-                started++;
-                ended++;
+    for (;;) {
+        for (; next < n && running < hunt->options->jobs; next++) {
+            if (!is_wanted(hunt, next)) {
                 continue;
             }
-            start(hunt, started);
-            if (hunt->children[started++] < 0) {
+            start(hunt, next);
+            if (hunt->children[next] < 0) {
                 perror("horkos sim");
                 return false;
             }
             running++;
         }
         if (running == 0) {
-            break;
+            return true;
         }
         int end = 0;
         pid_t child = wait(&end);
-        for (uint32_t i = 0; i < started; i++) {
+        for (uint32_t i = 0; i < next; i++) {
             if (hunt->children[i] == child) {
                 note_end(hunt, i, end);
                 show_end(hunt, i);
@@ -179,7 +177,6 @@ static bool hunt_mutants(struct hunt *hunt)
         }
         running--;
     }
-    return true;
 }
 
 /* A rule whose absence is never noticed, or rules that are on and are called a violation. */

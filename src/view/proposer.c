@@ -150,6 +150,39 @@ static void accepted_count(struct view_machine *m, uint8_t node, struct view_eff
     }
 }
 
+/* Members that the ballot drops for their silence, yet promised it: they live. That says nothing
+ * about those that leave, that SUSPECT speaks of, or that are no longer configured. */
+static nodeset promised_alive(const struct view_machine *m)
+{
+    const struct view_proposer *p = &m->proposer;
+    nodeset alive = 0;
+    nodeset silent = p->drops & m->view.configured;
+    for (nodeset rest = silent & p->promised; rest != 0; rest &= rest - 1) {
+        uint8_t node = nodeset_first(rest);
+        const struct view_peer *peer = &m->member[node];
+        if (!peer->left && peer->suspected_until_us <= m->now_us) {
+            alive |= nodeset_of(node);
+        }
+    }
+    return alive;
+}
+
+/* Members that a new value would keep without having heard from them in this ballot. A view that
+ * lists a dead member and drops a live one, who then wipes itself, can be left without a majority:
+ * so nobody is kept unheard (progress only; a value that is bound is proposed as it is). */
+static nodeset kept_unheard(const struct view_machine *m)
+{
+    const struct view_proposer *p = &m->proposer;
+    nodeset suspected = 0;
+    for (nodeset rest = p->drops; rest != 0; rest &= rest - 1) {
+        suspected |= view_suspected(m, nodeset_first(rest)) ? nodeset_of(nodeset_first(rest)) : 0;
+    }
+    if (!view_ballot_none(&p->best) || suspected == 0 || m->survivors != 0) {
+        return 0;
+    }
+    return m->view.live & ~p->drops & ~p->promised;
+}
+
 /* The value of phase two: what the highest ballot accepted, else what is to be changed now. */
 static bool value_choose(struct view_machine *m)
 {
@@ -173,7 +206,7 @@ static bool value_choose(struct view_machine *m)
         return true;
     }
     struct view_plan plan;
-    if (!view_plan_make(m, p->drops, &plan)) {
+    if (!view_plan_make(m, p->drops & ~promised_alive(m), &plan)) {
         return false;
     }
     view_plan_apply(m, &plan, &p->value);
@@ -208,9 +241,20 @@ static void promise_count(struct view_machine *m, uint8_t node, uint64_t nonce,
         p->best = *accepted;
         p->value = *view;
     }
-    if (promised_enough(m, p->promised)) {
+    if (promised_enough(m, p->promised) && kept_unheard(m) == 0) {
         phase_two(m, fx);
     }
+}
+
+/* A member that the ballot would keep fell silent meanwhile: another ballot names it. */
+static bool kept_suspected(const struct view_machine *m)
+{
+    for (nodeset rest = kept_unheard(m); rest != 0; rest &= rest - 1) {
+        if (view_suspected(m, nodeset_first(rest))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void view_ballot_start(struct view_machine *m, nodeset drops, struct view_effects *fx)
@@ -324,6 +368,8 @@ void view_proposer_tick(struct view_machine *m, struct view_effects *fx)
         4 * view_patience_us(m) + (p->phase == VIEW_PHASE_ACCEPT ? m->config.lease_us : 0);
     if (m->now_us >= p->started_us + limit) {
         ballot_lost(m);
+    } else if (p->phase == VIEW_PHASE_PREPARE && kept_suspected(m)) {
+        set_phase(m, VIEW_PHASE_IDLE);
     } else if (m->now_us >= p->resend_us && view_room(fx, NODES_MAX)) {
         request_send(m, fx);
     }

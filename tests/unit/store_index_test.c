@@ -166,6 +166,24 @@ static void test_expected_keys_size_the_first_index(void **state)
     }
 }
 
+static void test_growth_past_the_first_segments(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct store_config config = {.seed = 5};
+    fixture_open(&f, &config);
+    uint64_t n = 0;
+    while (stats_of(&f).buckets <= 2 * INDEX_CHUNK_BUCKETS + 100) {
+        for (uint64_t end = n + 1000; n < end; n++) {
+            must_put(&f, bytes_of(&n, 8), n, bytes_of(&n, 8));
+        }
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        expect(&f, bytes_of(&i, 8), i, bytes_of(&i, 8));
+    }
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_long_chains_fill_and_pack),
         cmocka_unit_test(test_long_chains_move_whole_when_their_bucket_splits),
         cmocka_unit_test(test_expected_keys_size_the_first_index),
+        cmocka_unit_test(test_growth_past_the_first_segments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
