@@ -69,7 +69,8 @@ enum eff_kind {
     EFF_BCAST,  /* message `code` to every node of `set` */
     EFF_APPLY,  /* key: the event's payload (EV_UPDATE, EV_MSG) becomes the stored value */
     EFF_FORGET, /* key: the entry is removed */
-    EFF_PARK,   /* key: the operation waits until the key is readable again */
+    EFF_PARK,   /* key: the operation waits until the key is readable again; the engine has set
+                   KEY_WAITERS, unless it is readable already */
     EFF_WAKE,   /* key: it is readable: parked operations of all workers go on */
     EFF_KEY,    /* flow: step the key machine of this slot's key with EV_FLOW and `code` */
     EFF_FLOW,   /* key: step the flow machine of slot (slot, gen 0 = whatever) with EV_KEY, `code` */

@@ -368,7 +368,9 @@ static enum evaluated evaluate_locked(struct worker *w, struct call *c, const st
     struct op_state next;
     struct answer answer;
     bool changed = false;
-    if (err == HK_OK) {
+    if (op->kind == OP_DELETE && (op->flags & OPF_BLIND) != 0 && ref->object == NULL) {
+        answer = (struct answer){.kind = ANSWER_OK}; /* nothing to delete: not even a tombstone */
+    } else if (err == HK_OK) {
         err = op_evaluate(op, &old, w->wall_ms, w->evaluated + 8, w->node->evaluated_bytes - 8,
                           &next, &answer, &changed);
     }
@@ -565,7 +567,8 @@ static void issued_too_long(struct worker *w, struct call *c)
         call_ready(w, c);
         return;
     }
-    call_fail(w, c, HK_ERR_UNKNOWN);
+    /* An expiry's delete on the way to the operation changes nothing that the client asked for. */
+    call_fail(w, c, c->expired_ms != 0 ? HK_ERR_UNAVAILABLE : HK_ERR_UNKNOWN);
 }
 
 static void prod_parked(struct worker *w, struct call *c)
@@ -602,7 +605,7 @@ void call_timer(struct worker *w, struct call *c)
     case CALL_QUEUED:
     case CALL_READY:
     case CALL_DONE:
-        HK_ASSERT(!"no timer in this state");
+        HK_ASSERT(false && "no timer in this state");
     }
 }
 

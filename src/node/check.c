@@ -21,7 +21,7 @@ static void check_call(const struct worker *w, const struct call *c)
         HK_ASSERT(c->flow == NULL);
         break;
     case CALL_FREE:
-        HK_ASSERT(!"a free call in a session");
+        HK_ASSERT(false && "a free call in a session");
     }
     HK_ASSERT(c->session == SESSION_NONE || c->session < w->node->config.sessions_max);
 }

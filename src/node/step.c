@@ -232,9 +232,6 @@ static int publish(struct step *s, struct store_ref *ref, const struct effects *
         store_remove(ref);
         return HK_OK;
     }
-    if (has_effect(fx, EFF_PARK) && s->call != NULL) {
-        meta->flags |= KEY_WAITERS;
-    }
     if (has_effect(fx, EFF_APPLY)) {
         meta->flags = (uint8_t)((meta->flags & ~KEY_VALUE_FLAGS) | s->payload_flags);
         return store_set(ref, meta, s->payload, s->force);
@@ -265,7 +262,7 @@ static void send_locked(struct worker *w, struct step *s, struct store_ref *ref,
             have = true;
         }
         send_effect(w, s->space, e, s->key, value, (uint8_t)(meta->flags & KEY_VALUE_FLAGS));
-        if (s->mine != NULL && s->event.kind == EV_FLOW) {
+        if (s->mine != NULL && s->event.kind == EV_FLOW && s->event.code != KEY_CODE_COMPLETE) {
             suspect_silent(w, s->mine, e);
         }
     }
@@ -325,7 +322,7 @@ static void after_unlock(struct worker *w, struct step *s, const struct effects 
         case EFF_KEY:
         case EFF_REPLY:
         case EFF_CLOSE:
-            HK_ASSERT(!"an effect of flow machines");
+            HK_ASSERT(false && "an effect of flow machines");
         }
     }
 }
@@ -432,7 +429,7 @@ static void flow_effects(struct worker *w, struct flow *f, const struct event *e
         case EFF_PARK:
         case EFF_WAKE:
         case EFF_FLOW:
-            HK_ASSERT(!"an effect of key machines");
+            HK_ASSERT(false && "an effect of key machines");
         }
     }
     flow_arm(w, f);

@@ -193,7 +193,8 @@ static uint32_t rank(const struct view_machine *m)
     nodeset able = 0;
     for (nodeset rest = m->view.operational; rest != 0; rest &= rest - 1) {
         uint8_t node = nodeset_first(rest);
-        if (!view_suspected(m, node) && !m->member[node].left) {
+        bool leaves = node == self ? m->leaving != 0 : m->member[node].left != 0;
+        if (!view_suspected(m, node) && !leaves) {
             able |= nodeset_of(node);
         }
     }
@@ -222,7 +223,9 @@ static bool need(const struct view_machine *m, nodeset *drops_out)
     bool pending = !view_ballot_none(&m->acceptor.accepted) &&
                    m->now_us >= m->acceptor.accepted_us + view_patience_us(m);
     bool changes = false;
-    if (nodeset_has(m->view.operational, m->config.self) && !m->leaving) {
+    /* Who leaves goes on with these duties until it is dropped, after all others by rank: if it is
+     * the last operational member, nobody else could let anybody in. */
+    if (nodeset_has(m->view.operational, m->config.self)) {
         struct view_plan plan;
         changes = view_plan_make(m, ~(nodeset)0, &plan);
         *drops_out = plan.drops;

@@ -248,6 +248,40 @@ static void the_last_one_leaves_alone(void **state)
     assert_true(c->process[0].left);
 }
 
+/* Two are told to leave while the third, back from a crash, is no member yet: nobody but those who
+ * leave can let it in, and only then can one of them go. */
+static void those_who_leave_let_others_in(void **state)
+{
+    (void)state;
+    struct view_cluster *c = formed(3, 4);
+    crash(c, 1);
+    event(c, 0, (struct view_event){.kind = VIEW_EVENT_LEAVE});
+    event(c, 2, (struct view_event){.kind = VIEW_EVENT_LEAVE});
+    (void)view_cluster_start(c, 1);
+    run_ms(c, 3000);
+    assert_true(nodeset_has(last(c)->operational, 1));
+    assert_int_equal(nodeset_count(last(c)->live), 2);
+}
+
+/* A silent member may be alive, and one that is kept may be dead. A view that drops the first and
+ * keeps the second has no majority once the first has wiped itself: nobody is kept unheard. */
+static void keeps_nobody_unheard(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        struct view_cluster *c = formed(3, seed);
+        c->cut[0] = nodeset_of(1); /* node 1 does not hear node 0 for a while ... */
+        run_ms(c, c->config.suspect_us * 3 / 4000);
+        crash(c, 2); /* ... and node 2 dies before node 1 has noticed */
+        run_ms(c, c->config.suspect_us / 2000);
+        c->cut[0] = 0;
+        run_ms(c, 2000);
+        assert_int_equal(last(c)->live, nodeset_of(0) | nodeset_of(1));
+        assert_true(view_cluster_leased(c, c->node[0].current));
+        assert_true(view_cluster_leased(c, c->node[1].current));
+    }
+}
+
 /* Paused for longer than a lease: dropped, told so on its return, wiped, admitted anew. */
 static void comes_back_by_itself_after_a_pause(void **state)
 {
@@ -590,6 +624,8 @@ int main(void)
         cmocka_unit_test(restarts_in_place),
         cmocka_unit_test(leaves_at_once),
         cmocka_unit_test(the_last_one_leaves_alone),
+        cmocka_unit_test(those_who_leave_let_others_in),
+        cmocka_unit_test(keeps_nobody_unheard),
         cmocka_unit_test(comes_back_by_itself_after_a_pause),
         cmocka_unit_test(a_pause_of_all_changes_nothing),
         cmocka_unit_test(learns_late),
