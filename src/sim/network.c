@@ -69,7 +69,7 @@ static uint64_t arrival(struct world *world, uint8_t from, uint8_t to, bool agai
     const struct weather *w = &world->setup.weather;
     struct random *chance = &world->chance_network;
     struct link *link = &world->network.links[from][to];
-    uint64_t slowness = w->slowness[from][to];
+    uint64_t slowness = world->network.calm ? 1 : w->slowness[from][to];
     uint64_t at_us =
         world->now_us + slowness * w->base_us + random_between(chance, 0, slowness * w->jitter_us);
     if (befalls(world, SIM_FAULT_DELAY, w->spike_ppm)) {

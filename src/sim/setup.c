@@ -117,11 +117,14 @@ static void draw_weather(struct drawing *d)
 static void draw_links(struct drawing *d)
 {
     static const uint8_t factors[] = {1, 1, 1, 3, 10, 40};
+    struct weather *w = &d->setup->weather;
     bool differ = chance(d, 400);
     for (uint32_t from = 0; from < SIM_NODES_MAX; from++) {
         for (uint32_t to = 0; to < SIM_NODES_MAX; to++) {
             uint8_t factor = PICK(d, factors);
-            d->setup->weather.slowness[from][to] = differ ? factor : 1;
+            /* Not so long that nobody ever hears a heartbeat in time. */
+            bool short_enough = factor * (w->base_us + w->jitter_us) < d->setup->suspect_us / 3;
+            w->slowness[from][to] = differ && short_enough ? factor : 1;
         }
     }
 }

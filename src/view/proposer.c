@@ -168,16 +168,14 @@ static nodeset promised_alive(const struct view_machine *m)
 }
 
 /* Members that a new value would keep without having heard from them in this ballot. A view that
- * lists a dead member and drops a live one, who then wipes itself, can be left without a majority:
- * so nobody is kept unheard (progress only; a value that is bound is proposed as it is). */
+ * lists a dead member and drops a live one, who then wipes itself or leaves, can be left without a
+ * majority: so nobody is kept unheard when somebody is dropped (progress only; a value that is bound
+ * is proposed as it is). */
 static nodeset kept_unheard(const struct view_machine *m)
 {
     const struct view_proposer *p = &m->proposer;
-    nodeset suspected = 0;
-    for (nodeset rest = p->drops; rest != 0; rest &= rest - 1) {
-        suspected |= view_suspected(m, nodeset_first(rest)) ? nodeset_of(nodeset_first(rest)) : 0;
-    }
-    if (!view_ballot_none(&p->best) || suspected == 0 || m->survivors != 0) {
+    bool drops = (p->drops & m->view.configured) != 0;
+    if (!view_ballot_none(&p->best) || !drops || m->survivors != 0) {
         return 0;
     }
     return m->view.live & ~p->drops & ~p->promised;
