@@ -165,8 +165,8 @@ static void batch_frame(struct worker *w, const struct frame *f, struct bytes in
         return;
     }
     if (!view_has(&w->view, f->source, f->nonce)) {
-        /* Not a member of this view. Engines take nothing from it but what proves itself (a VAL of
-         * an earlier epoch), and it may have to hear of the view. */
+        /* Not a member of this view: the engine sees that nobody vouches for the message, and the
+         * sender may have to hear of the view. */
         w->stats.node_drops[NODE_DROP_SENDER]++;
         if (f->epoch < w->view.epoch) {
             atomic_fetch_or_explicit(&w->node->hints, nodeset_of(f->source),

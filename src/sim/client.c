@@ -70,9 +70,9 @@ void clients_init(struct world *world)
     const struct setup *s = &world->setup;
     cs->next_value = 1000;
     for (uint32_t i = 0; i < s->keys; i++) {
-        workload_add_key(world, i < s->registers                 ? KEY_REGISTER
-                                : i < s->registers + s->counters ? KEY_COUNTER
-                                                                 : KEY_GENERAL);
+        cs->shared[i] = workload_add_key(world, i < s->registers                 ? KEY_REGISTER
+                                                : i < s->registers + s->counters ? KEY_COUNTER
+                                                                                 : KEY_GENERAL);
     }
     cs->extra_first = cs->keys_n;
     for (uint32_t i = 0; i < 3 + s->filler_keys; i++) {
@@ -187,6 +187,9 @@ static void finish(struct world *world, struct sim_op *op, enum history_outcome 
     if (op->extra) {
         stats->ops_extra++;
         return;
+    }
+    if (outcome == HISTORY_UNKNOWN) {
+        workload_doubt(world, op->key);
     }
     stats->ops++;
     stats->ops_ok += outcome == HISTORY_OK;

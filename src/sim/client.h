@@ -92,7 +92,8 @@ struct clients {
     size_t ops_n, ops_capacity;
     struct sim_key *keys;
     uint32_t keys_n, keys_capacity;
-    uint32_t extra_first; /* keys of operations that histories do not know; fillers follow */
+    uint32_t shared[KEYS_MAX]; /* the keys that all clients use at the moment */
+    uint32_t extra_first;      /* keys of operations that histories do not know; fillers follow */
     uint32_t fillers_done;
     struct tampering tampering;
     int64_t next_value; /* every value that is written is new */

@@ -18,8 +18,9 @@ enum key_class {
 #define SIM_KEY_BYTES 80u
 struct sim_key {
     enum key_class class;
-    bool private;     /* only one client uses it */
-    bool value_known; /* value was read or written by somebody */
+    bool private;      /* only one client uses it */
+    uint32_t unknowns; /* updates of it whose outcome nobody learned */
+    bool value_known;  /* value was read or written by somebody */
     int64_t value;
     uint32_t n;
     uint8_t bytes[SIM_KEY_BYTES];

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "sim/world.h"
 
+#define UNKNOWNS_MAX 12u
 #define WALL_START_MS INT64_C(1700000000000)
 
 uint32_t workload_add_key(struct world *world, enum key_class class)
@@ -18,6 +19,19 @@ uint32_t workload_add_key(struct world *world, enum key_class class)
     }
     sim_key_init(&cs->keys[cs->keys_n], class, cs->keys_n);
     return cs->keys_n++;
+}
+
+void workload_doubt(struct world *world, uint32_t key)
+{
+    struct clients *cs = &world->clients;
+    if (++cs->keys[key].unknowns < UNKNOWNS_MAX) {
+        return;
+    }
+    for (uint32_t i = 0; i < world->setup.keys; i++) {
+        if (cs->shared[i] == key) {
+            cs->shared[i] = workload_add_key(world, cs->keys[key].class);
+        }
+    }
 }
 
 static struct sim_op *add_op(struct world *world, const struct client *client, uint32_t key)
@@ -292,7 +306,7 @@ uint32_t workload_draw(struct world *world, struct client *client)
         op = draw_private(world, client);
     } else {
         bool hot = random_chance(chance, 1000 * s->skew_permille);
-        uint32_t key = hot ? 0 : (uint32_t)random_below(chance, s->keys);
+        uint32_t key = cs->shared[hot ? 0 : random_below(chance, s->keys)];
         op = build(world, client, key, draw_kind(world, cs->keys[key].class));
     }
     return (uint32_t)(op - cs->ops);

@@ -10,6 +10,9 @@ struct world;
 
 /* Adds a key; returns its index. */
 uint32_t workload_add_key(struct world *world, enum key_class class);
+/* The outcome of one more update of the key is unknown. After some of them clients turn to a new
+ * key, because each doubles what a checker must consider. */
+void workload_doubt(struct world *world, uint32_t key);
 /* Draws the client's next operation into a new sim_op, ready to be queued; returns its index. */
 uint32_t workload_draw(struct world *world, struct client *client);
 /* A read of the given key. */

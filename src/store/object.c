@@ -82,6 +82,8 @@ void object_write_meta(struct object *o, const struct key_meta *meta)
     object_write_end(o, version);
 }
 
+/* value may be a piece of the old one: the words are written from the first on, and none is read
+ * after one behind it was written. */
 static void object_put_inline(_Atomic uint64_t *words, struct bytes value)
 {
     uint32_t whole = value.n / 8u;
@@ -97,25 +99,11 @@ static void object_put_inline(_Atomic uint64_t *words, struct bytes value)
     }
 }
 
-/* Whether bytes and the n bytes at place overlap. */
-static bool overlaps(struct bytes bytes, const void *place, size_t n)
-{
-    uintptr_t a = (uintptr_t)bytes.at, b = (uintptr_t)place;
-    return bytes.n > 0 && a < b + n && b < a + bytes.n;
-}
-
 void object_write(struct object *o, const struct key_meta *meta, struct bytes value,
                   struct blob *blob)
 {
     uint32_t key_bytes = object_key_bytes(o);
     _Atomic uint64_t *words = object_words(o, key_bytes);
-    /* A piece of the old value as the new one would be read while it is overwritten. */
-    uint8_t aside[STORE_INLINE_MAX];
-    if (blob == NULL && overlaps(value, words, STORE_INLINE_MAX)) {
-        memcpy(aside, value.at, value.n);
-        value.at = aside;
-    }
-
     uint32_t version = object_write_begin(o);
     object_put_meta(o, meta);
     /* release: as in object_put. */

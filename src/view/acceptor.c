@@ -6,13 +6,14 @@
 #include "base/assert.h"
 #include "view/steps.h"
 
-static bool may_vote(const struct view_machine *m, uint32_t instance)
+/* value: what is to be accepted; NULL: a promise. */
+static bool may_vote(const struct view_machine *m, uint32_t instance, const struct view *value)
 {
     if (instance != m->view.epoch + 1) {
         return false;
     }
     if (instance == 1) {
-        return view_may_form(m);
+        return view_may_form(m) || view_may_repeat(m, value);
     }
     return view_self_member(m) || !view_rule(m, VIEW_RULE_MEMBERS_VOTE);
 }
@@ -65,7 +66,7 @@ enum view_verdict view_acceptor_prepare(struct view_machine *m, const struct vie
         view_ignore(m, VIEW_IGNORED_INSTANCE);
         return VIEW_VERDICT_NONE;
     }
-    if (!may_vote(m, prepare->instance)) {
+    if (!may_vote(m, prepare->instance, NULL)) {
         view_ignore(m, VIEW_IGNORED_VOTER);
         return VIEW_VERDICT_NONE;
     }
@@ -158,7 +159,7 @@ enum view_verdict view_acceptor_accept(struct view_machine *m, const struct view
         view_ignore(m, VIEW_IGNORED_INSTANCE);
         return VIEW_VERDICT_NONE;
     }
-    if (!may_vote(m, view->epoch)) {
+    if (!may_vote(m, view->epoch, view)) {
         view_ignore(m, VIEW_IGNORED_VOTER);
         return VIEW_VERDICT_NONE;
     }

@@ -17,6 +17,26 @@ bool view_may_form(const struct view_machine *m)
            !view_rule(m, VIEW_RULE_KEPT_STATE);
 }
 
+bool view_may_repeat(const struct view_machine *m, const struct view *view)
+{
+    /* The predecessor kept the first view as decided and died before anybody else had learned it:
+     * that very view cannot be wrong. Refused, it would block the others for ever. */
+    return !m->gone && !m->leaving && m->view.epoch == 0 && !m->peer_view &&
+           m->config.kept_epoch == 1 &&
+           (view == NULL || view->generation == m->config.kept_generation);
+}
+
+/* Whether what a peer kept allows a first view: nothing kept, the operator's word, or just the view
+ * that this process has accepted. */
+static bool kept_allows(const struct view_machine *m, const struct view_peer *peer)
+{
+    const struct view_acceptor *a = &m->acceptor;
+    bool repeats = !view_ballot_none(&a->accepted) && peer->kept_epoch == 1 &&
+                   peer->kept_generation == a->accepted_view.generation;
+    return peer->kept_generation == 0 || repeats || m->bootstrap_said ||
+           !view_rule(m, VIEW_RULE_KEPT_STATE);
+}
+
 bool view_first_ready(const struct view_machine *m)
 {
     if (!view_may_form(m)) {
@@ -26,9 +46,7 @@ bool view_first_ready(const struct view_machine *m)
     for (nodeset rest = others; rest != 0; rest &= rest - 1) {
         uint8_t node = nodeset_first(rest);
         const struct view_peer *peer = &m->candidate[node];
-        bool may =
-            peer->kept_generation == 0 || m->bootstrap_said || !view_rule(m, VIEW_RULE_KEPT_STATE);
-        if (!view_candidate_fresh(m, node) || peer->epoch != 0 || !may ||
+        if (!view_candidate_fresh(m, node) || peer->epoch != 0 || !kept_allows(m, peer) ||
             peer->configured != m->config.configured) {
             return false;
         }

@@ -90,6 +90,9 @@ void view_on_configure(struct view_machine *m, nodeset configured);
 /* First views and recovery (bootstrap.c). */
 /* Whether this process may take part in forming a first view (rule 5). */
 bool view_may_form(const struct view_machine *m);
+/* Whether this process may vote for the first view that its predecessor kept as decided; view NULL:
+ * promise a ballot that may turn out to carry it. */
+bool view_may_repeat(const struct view_machine *m, const struct view *view);
 /* Whether all configured nodes were heard lately and may form a first view together. */
 bool view_first_ready(const struct view_machine *m);
 void view_first_value(struct view_machine *m, struct view *next_out);

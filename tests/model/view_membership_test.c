@@ -104,6 +104,30 @@ static void waits_while_configurations_differ(void **state)
 }
 
 /* After a cut of all power the operator says --bootstrap on one node, which is enough. */
+/* The proposer of the first view keeps it as decided and dies before anybody hears of that. Its
+ * successor, which kept state, must help the others to decide the same view again. */
+static void a_first_view_survives_who_decided_it(void **state)
+{
+    (void)state;
+    for (uint32_t n = 3; n <= 5; n += 2) {
+        struct view_cluster *c = started(n, n);
+        while (c->decided_n == 0 || c->node[0].kept_epoch == 0) {
+            view_cluster_run(c, c->now + 10);
+            assert_true(c->now < 10000000);
+        }
+        view_cluster_by_hand(c); /* what is on its way is lost */
+        c->manual = false;
+        for (uint8_t i = 1; i < n; i++) {
+            assert_int_equal(view_current(view_cluster_machine(c, i))->epoch, 0);
+        }
+        crash(c, 0);
+        (void)view_cluster_start(c, 0);
+        run_ms(c, 5000);
+        assert_true(view_cluster_settled(c));
+        assert_int_equal(c->decided[0].generation, last(c)->generation);
+    }
+}
+
 static void bootstraps_when_told(void **state)
 {
     (void)state;
@@ -616,6 +640,7 @@ int main(void)
         cmocka_unit_test(forms_when_all_are_there),
         cmocka_unit_test(waits_for_a_node_that_is_missing),
         cmocka_unit_test(waits_while_configurations_differ),
+        cmocka_unit_test(a_first_view_survives_who_decided_it),
         cmocka_unit_test(bootstraps_when_told),
         cmocka_unit_test(bootstrap_beside_a_view_joins),
         cmocka_unit_test(drops_the_dead_in_a_lease),

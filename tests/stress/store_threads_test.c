@@ -264,6 +264,10 @@ static void *reader(void *argument)
         }
         if (i % 64 == 63) {
             store_offline(w->thread);
+            /* Long enough for the others to reclaim while nobody waits for this one. */
+            for (uint32_t j = 0; j < 20; j++) {
+                sched_yield();
+            }
             store_online(w->thread);
         } else {
             store_quiescent(w->thread);

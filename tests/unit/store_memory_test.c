@@ -350,6 +350,58 @@ static void test_room_that_was_freed_is_used_again(void **state)
     fixture_close(&f);
 }
 
+/* A write that gets the first thing that it needs, and not the second, gives the first back. */
+static void test_writes_fail_whole(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, &limited);
+    static uint8_t value[2000], long_key[500];
+    /* Seven keys fill their bucket, so that the eighth needs an object and an overflow bucket. The
+     * index has its final size before they are chosen. */
+    uint64_t n = insert_until_refused(&f, 0, 0, false);
+    uint64_t bucket[8];
+    uint32_t found = 0;
+    for (uint64_t i = (uint64_t)1 << 40; found < 8; i++) {
+        if ((store_hash(f.store, bytes_of(&i, 8)) & 0x7ffff) == 0x1234) {
+            bucket[found++] = i;
+        }
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        drop(&f, bytes_of(&i, 8));
+    }
+    for (uint32_t i = 0; i < 1000; i++) {
+        settle(&f);
+    }
+    for (uint32_t i = 0; i < 7; i++) {
+        must_put(&f, bytes_of(&bucket[i], 8), 1, bytes_of(value, 0));
+    }
+    assert_int_equal(stats_of(&f).overflow_buckets, 0);
+    n = insert_until_refused(&f, 0, 0, false);
+    drop(&f, bytes_of(&(uint64_t){5}, 8));
+    settle(&f);
+    struct store_stats before = stats_of(&f);
+    assert_int_equal(put(&f, bytes_of(&bucket[7], 8), 1, bytes_of(value, 0), false),
+                     HK_ERR_NOMEM);
+    expect_absent(&f, bytes_of(&bucket[7], 8));
+    assert_int_equal(stats_of(&f).bytes_used, before.bytes_used);
+    assert_int_equal(stats_of(&f).keys, before.keys);
+    /* What was freed is still there for a key that needs no more. */
+    must_put(&f, bytes_of(&(uint64_t){5}, 8), 1, bytes_of(value, 0));
+
+    /* The same with a blob and an object: there is room for the blob alone. */
+    for (uint64_t i = 0; i < 70; i++) {
+        drop(&f, bytes_of(&i, 8));
+    }
+    settle(&f);
+    before = stats_of(&f);
+    assert_int_equal(put(&f, bytes_of(long_key, 500), 1, bytes_of(value, 2000), false),
+                     HK_ERR_NOMEM);
+    expect_absent(&f, bytes_of(long_key, 500));
+    assert_int_equal(stats_of(&f).bytes_used, before.bytes_used);
+    fixture_close(&f);
+}
+
 static void test_an_index_alone_may_be_over_the_limit(void **state)
 {
     (void)state;
@@ -401,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_full_store_replaces_blobs_of_the_same_size),
         cmocka_unit_test(test_force_has_a_headroom_that_ends_too),
         cmocka_unit_test(test_room_that_was_freed_is_used_again),
+        cmocka_unit_test(test_writes_fail_whole),
         cmocka_unit_test(test_an_index_alone_may_be_over_the_limit),
         cmocka_unit_test(test_scratch_memory),
     };
