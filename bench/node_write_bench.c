@@ -157,11 +157,10 @@ static void start(struct bench *b, uint32_t i)
                  .cids_per_member = 4,
                  .seed = i},
     };
-    config.spaces[0] =
-        (struct space_config){.ops = &hermes_ops,
-                              .engine = &hermes,
-                              .store = {.keys_expected = b->keys, .seed = i,
-                                        .value_bytes_max = 65536}};
+    config.spaces[0] = (struct space_config){
+        .ops = &hermes_ops,
+        .engine = &hermes,
+        .store = {.keys_expected = b->keys, .seed = i, .value_bytes_max = 65536}};
     s->bench = b;
     s->index = i;
     s->in.bytes = malloc(INBOX_BYTES);
@@ -169,8 +168,8 @@ static void start(struct bench *b, uint32_t i)
     s->sessions = calloc(b->sessions, sizeof *s->sessions);
     s->busy = calloc(b->sessions, sizeof *s->busy);
     s->keys = calloc(b->sessions, sizeof *s->keys);
-    HK_ASSERT(s->in.bytes != NULL && s->keys != NULL && s->next.bytes != NULL && s->sessions != NULL &&
-              s->busy != NULL);
+    HK_ASSERT(s->in.bytes != NULL && s->keys != NULL && s->next.bytes != NULL &&
+              s->sessions != NULL && s->busy != NULL);
     int err = node_create(&config, &env, b->now_us, &s->node);
     HK_ASSERT(err == HK_OK);
     for (uint32_t k = 0; k < b->sessions; k++) {
@@ -230,12 +229,10 @@ int main(int argc, char **argv)
 {
     static struct bench b = {.nodes = 3, .keys = 1000000, .sessions = 16};
     uint64_t writes = 2000000;
-    static const struct option options[] = {{"nodes", required_argument, NULL, 'n'},
-                                            {"keys", required_argument, NULL, 'k'},
-                                            {"writes", required_argument, NULL, 'w'},
-                                            {"sessions", required_argument, NULL, 's'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"nodes", required_argument, NULL, 'n'},  {"keys", required_argument, NULL, 'k'},
+        {"writes", required_argument, NULL, 'w'}, {"sessions", required_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int o;
     while ((o = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         uint64_t value = optarg != NULL ? strtoull(optarg, NULL, 10) : 0;

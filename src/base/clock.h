@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Microseconds since the machine started, time asleep included: it never goes back, and a suspended
+/* Microseconds since the machine started, time asleep included: it never goes back, and a sleeping
  * machine finds its leases expired when it wakes. For leases and timers; means nothing elsewhere. */
 uint64_t clock_boot_us(void);
 

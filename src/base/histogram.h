@@ -1,5 +1,5 @@
 /* Counts of values by size, log-linear as HdrHistogram's: every power of two is cut into
- * HISTOGRAM_STEPS equal ranges, so a percentile is wrong by less than 1 / HISTOGRAM_STEPS of itself,
+ * HISTOGRAM_STEPS equal ranges, so a percentile is off by less than 1 / HISTOGRAM_STEPS of itself,
  * whatever the unit. Fixed size, no allocation; one writer. */
 #ifndef HORKOS_BASE_HISTOGRAM_H
 #define HORKOS_BASE_HISTOGRAM_H

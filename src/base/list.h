@@ -14,7 +14,7 @@ struct list_link {
 
 /* The struct that holds a link: list_entry(link, struct client, waiting). The link may not be the
  * head, nor NULL. */
-#define list_entry(link, type, member) ((type *)(void *)((char *)(link) - offsetof(type, member)))
+#define list_entry(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 /* Visits every link of the list from first to last; the body may not remove the current one. */
 #define list_each(link, head)                                                                      \
@@ -22,7 +22,7 @@ struct list_link {
 
 /* As list_each; the body may remove (and free) the current link, and no other. */
 #define list_each_safe(link, following, head)                                                      \
-    for (struct list_link *link = (head)->next, *following = link->next; link != (head);          \
+    for (struct list_link *link = (head)->next, *following = link->next; link != (head);           \
          link = following, following = link->next)
 
 /* An empty list; also makes a link one that list_remove may be called on. */
@@ -56,7 +56,7 @@ static inline void list_push_back(struct list_link *head, struct list_link *link
     list_insert_after(head->prev, link);
 }
 
-/* Takes link out of its list; it is then an empty list of its own, so a second call does no harm. */
+/* Takes link out of its list; it is then an empty list of its own, so again does no harm. */
 static inline void list_remove(struct list_link *link)
 {
     link->prev->next = link->next;

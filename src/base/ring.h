@@ -160,8 +160,7 @@ static inline bool ring_mpsc_push(struct ring_mpsc *r, const void *element)
         uint32_t turn = atomic_load_explicit(ring_mpsc_turn(cell), memory_order_acquire);
         if (turn == tail) {
             if (atomic_compare_exchange_weak_explicit(&r->tail, &tail, tail + 1,
-                                                      memory_order_relaxed,
-                                                      memory_order_relaxed)) {
+                                                      memory_order_relaxed, memory_order_relaxed)) {
                 break;
             }
         } else if ((int32_t)(turn - tail) < 0) {
@@ -195,8 +194,8 @@ static inline bool ring_mpsc_pop(struct ring_mpsc *r, void *element_out)
 static inline bool ring_mpsc_empty(const struct ring_mpsc *r)
 {
     /* acquire: pairs with the release in ring_mpsc_push, as in a pop. */
-    return atomic_load_explicit(ring_mpsc_turn(ring_mpsc_cell(r, r->head)),
-                                memory_order_acquire) != r->head + 1;
+    return atomic_load_explicit(ring_mpsc_turn(ring_mpsc_cell(r, r->head)), memory_order_acquire) !=
+           r->head + 1;
 }
 
 #endif

@@ -50,10 +50,10 @@ enum ev_kind {
 struct event {
     enum ev_kind kind;
     uint8_t code;
-    uint8_t from;            /* EV_MSG: the sender's node id */
-    uint8_t self;            /* this node's id */
-    bool rmw;                /* EV_UPDATE: the new value depends on the old one */
-    bool confirms;           /* this process may confirm view->epoch (view_confirms) */
+    uint8_t from;  /* EV_MSG: the sender's node id */
+    uint8_t self;  /* this node's id */
+    bool rmw;      /* EV_UPDATE: the new value depends on the old one */
+    bool confirms; /* this process may confirm view->epoch (view_confirms) */
     uint64_t now_us;
     uint64_t random;         /* fresh for each event */
     uint64_t key_hash;       /* the same on every member; given with EV_SWEEP and ROUTE_WORKER */
@@ -73,10 +73,10 @@ enum eff_kind {
                    KEY_WAITERS, unless it is readable already */
     EFF_WAKE,   /* key: it is readable: parked operations of all workers go on */
     EFF_KEY,    /* flow: step the key machine of this slot's key with EV_FLOW and `code` */
-    EFF_FLOW,   /* key: step the flow machine of slot (slot, gen 0 = whatever) with EV_KEY, `code` */
-    EFF_REPLY,  /* flow: the slot's operation ends: `code` is an enum reply_code */
-    EFF_CLOSE,  /* flow: the slot is free (after EFF_REPLY, if any) */
-    EFF_DROP,   /* the message was ignored: `code` is an enum engine_drop; counted */
+    EFF_FLOW,  /* key: step the flow machine of slot (slot, gen 0 = whatever) with EV_KEY, `code` */
+    EFF_REPLY, /* flow: the slot's operation ends: `code` is an enum reply_code */
+    EFF_CLOSE, /* flow: the slot is free (after EFF_REPLY, if any) */
+    EFF_DROP,  /* the message was ignored: `code` is an enum engine_drop; counted */
     EFF_BEHIND, /* the sender's epoch is older than ours: the view protocol shall tell it */
 };
 
@@ -113,13 +113,13 @@ struct effect {
     uint8_t kind; /* enum eff_kind */
     uint8_t code;
     uint8_t to;
-    uint8_t flags;    /* the message's flags */
-    uint8_t with;     /* EFF_VALUE, EFF_NO_KEY */
+    uint8_t flags; /* the message's flags */
+    uint8_t with;  /* EFF_VALUE, EFF_NO_KEY */
     uint8_t reserved[3];
-    uint32_t slot;    /* of the message, or the slot that EFF_FLOW steps */
+    uint32_t slot; /* of the message, or the slot that EFF_FLOW steps */
     uint32_t gen;
     uint64_t ts;
-    uint64_t set;     /* EFF_BCAST: nodeset; otherwise msg.arg */
+    uint64_t set; /* EFF_BCAST: nodeset; otherwise msg.arg */
 };
 
 #define EFFECTS_MAX 12u

@@ -6,9 +6,9 @@
 
 #include "base/assert.h"
 
-#define TRY_AGAIN_US 2000u     /* how soon a call without lease or slot looks again */
-#define PROD_SHIFT_MAX 5u      /* prods of a parked call double up to 32 times parked_us */
-#define QUICK_TRIES 2u         /* lost updates that are tried again without back-off */
+#define TRY_AGAIN_US 2000u /* how soon a call without lease or slot looks again */
+#define PROD_SHIFT_MAX 5u  /* prods of a parked call double up to 32 times parked_us */
+#define QUICK_TRIES 2u     /* lost updates that are tried again without back-off */
 #define BACK_OFF_SHIFT_MAX 7u
 
 static const struct space *space_of(const struct worker *w, const struct call *c)
@@ -402,8 +402,7 @@ static enum evaluated evaluate_locked(struct worker *w, struct call *c, const st
 /* Whether some member has no memory for a write: then nobody takes one up. */
 static bool refused_for_memory(const struct worker *w, const struct op *op)
 {
-    bool full = worker_full(w) ||
-                atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0;
+    bool full = worker_full(w) || atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0;
     return full && op->kind != OP_DELETE && op->kind != OP_DELETE_IF && op->kind != OP_GETDEL &&
            op->kind != OP_EXPIRED;
 }

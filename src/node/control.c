@@ -138,7 +138,7 @@ static void look_at_workers(struct worker *w)
     }
 }
 
-/* Past memory_max this node says so in every frame, and nobody takes up a write that needs memory:
+/* Past memory_max this node says so in every frame, and nobody takes a write that needs memory:
  * what one node applies, all do. Freed again a little below, so that the answer does not flicker. */
 static void look_at_memory(struct worker *w)
 {

@@ -169,8 +169,7 @@ static void batch_frame(struct worker *w, const struct frame *f, struct bytes in
          * sender may have to hear of the view. */
         w->stats.node_drops[NODE_DROP_SENDER]++;
         if (f->epoch < w->view.epoch) {
-            atomic_fetch_or_explicit(&w->node->hints, nodeset_of(f->source),
-                                     memory_order_relaxed);
+            atomic_fetch_or_explicit(&w->node->hints, nodeset_of(f->source), memory_order_relaxed);
         }
         input_batch(w, f->body, NODE_NONE);
         return;

@@ -12,11 +12,11 @@
 #include "node/wheel.h"
 #include "view/machine_state.h"
 
-#define PARKED_LISTS 1024u  /* lists of parked calls, by hash */
-#define WAKE_RING 1024u     /* wake-ups in flight to a worker; past it: wake everything */
-#define BURST_MAX 16u       /* messages whose cache misses overlap */
+#define PARKED_LISTS 1024u         /* lists of parked calls, by hash */
+#define WAKE_RING 1024u            /* wake-ups in flight to a worker; past it: wake everything */
+#define BURST_MAX 16u              /* messages whose cache misses overlap */
 #define EARLY_BYTES (128u * 1024u) /* frames of a newer epoch that wait for its adoption */
-#define FRAME_FULL (60u * 1024u) /* a frame that has grown to this is sent at once */
+#define FRAME_FULL (60u * 1024u)   /* a frame that has grown to this is sent at once */
 
 /* ---- Operations of clients ---- */
 
@@ -35,8 +35,8 @@ struct call {
     struct list_link link;         /* free, ready, parked or checking list */
     struct list_link session_link; /* the session's commands in order */
     struct timer timer;
-    struct op op;                  /* the key's bytes are its own, the rest once owned */
-    uint64_t hash;                 /* of the key, in its space's store */
+    struct op op;  /* the key's bytes are its own, the rest once owned */
+    uint64_t hash; /* of the key, in its space's store */
     uint64_t tag;
     uint64_t arrived_us;
     uint64_t expired_ms; /* not 0: first delete the value with this deadline */
@@ -51,12 +51,12 @@ struct call {
     uint32_t tries;   /* lost updates so far */
     uint32_t prods;   /* of a parked call */
     struct flow *flow;
-    uint8_t state;    /* enum call_state */
+    uint8_t state; /* enum call_state */
     bool update;
     bool rmw;
-    bool gated;       /* could complete, but an earlier command of its session has not */
-    bool ungated;     /* a timer passed: complete in whichever order */
-    bool owned;       /* value and arg are its own: it can be tried again */
+    bool gated;   /* could complete, but an earlier command of its session has not */
+    bool ungated; /* a timer passed: complete in whichever order */
+    bool owned;   /* value and arg are its own: it can be tried again */
 };
 
 struct session {
@@ -70,12 +70,12 @@ struct session {
 struct flow {
     struct slot slot;
     struct timer timer;
-    struct list_link link;    /* worker.flows in issue order, or worker.flows_free */
+    struct list_link link;     /* worker.flows in issue order, or worker.flows_free */
     struct list_link checking; /* calls that wait for an asynchronous read's confirmation */
-    struct call *call;        /* whose update it is; NULL: a replay or a check */
-    struct bytes key;         /* the call's, or in key_memory */
+    struct call *call;         /* whose update it is; NULL: a replay or a check */
+    struct bytes key;          /* the call's, or in key_memory */
     uint64_t hash;
-    uint64_t waiting_us;      /* since when its members owe an acknowledgement */
+    uint64_t waiting_us; /* since when its members owe an acknowledgement */
     uint8_t *key_memory;
     uint8_t space;
     bool key_heap; /* key_memory is malloc's: the store had no room */
@@ -96,8 +96,8 @@ struct nudge {
 struct outbox {
     uint8_t *at;
     uint32_t capacity;
-    uint32_t sealed;   /* bytes of finished frames */
-    uint32_t body;     /* bytes in the open frame's body; 0: none open */
+    uint32_t sealed; /* bytes of finished frames */
+    uint32_t body;   /* bytes in the open frame's body; 0: none open */
     uint8_t target_worker;
 };
 
@@ -133,9 +133,9 @@ struct transfer {
     uint64_t after;    /* hash up to which the bucket at cursor has come */
     uint64_t asked_us; /* 0: nothing asked */
     uint64_t donor_nonce;
-    uint32_t epoch;    /* in which the chunk was asked for */
-    uint8_t donor;     /* NODE_NONE: choose one */
-    uint8_t space;     /* the one being copied */
+    uint32_t epoch; /* in which the chunk was asked for */
+    uint8_t donor;  /* NODE_NONE: choose one */
+    uint8_t space;  /* the one being copied */
     bool done;
 };
 
@@ -176,16 +176,16 @@ struct worker {
     void *engine_state[SPACES_MAX];
 
     struct flow *flows_memory;
-    struct list_link flows;      /* in issue order */
+    struct list_link flows; /* in issue order */
     struct list_link flows_free;
-    struct nudge *adopt;         /* the flows, while a view is adopted */
-    struct nudge *nudge;         /* flows_max + 1 of them */
+    struct nudge *adopt; /* the flows, while a view is adopted */
+    struct nudge *nudge; /* flows_max + 1 of them */
     uint32_t nudges;
     struct call *calls_memory;
     struct list_link calls_free;
     uint32_t calls_free_n;
     struct list_link ready;
-    struct list_link checking;   /* reads of this poll that want confirmation */
+    struct list_link checking; /* reads of this poll that want confirmation */
     struct list_link parked[PARKED_LISTS];
     struct session *sessions;
     struct wheel wheel;
@@ -208,13 +208,13 @@ struct worker {
     struct node_stats stats;
 
     /* Written by others. */
-    struct ring_mpsc mail;  /* outcomes of flows: room for every flow, so never full */
+    struct ring_mpsc mail; /* outcomes of flows: room for every flow, so never full */
     struct ring_mpsc wakes;
     void *mail_cells;
     void *wake_cells;
-    _Atomic bool wake_all;  /* a wake-up found no room */
-    _Atomic bool asleep;    /* pairs with the posters' exchange in worker_poke */
-    _Atomic bool ping;      /* the control worker wants to see progress */
+    _Atomic bool wake_all; /* a wake-up found no room */
+    _Atomic bool asleep;   /* pairs with the posters' exchange in worker_poke */
+    _Atomic bool ping;     /* the control worker wants to see progress */
 
     /* Read by others. */
     _Atomic uint32_t adopted;  /* epoch of view */
@@ -246,14 +246,14 @@ struct node {
     struct view published;
     _Atomic uint32_t published_epoch; /* release after published; pairs with adopt's acquire */
     _Atomic uint64_t lease_until_us;
-    _Atomic bool confirms;            /* view_confirms of the published epoch */
-    _Atomic uint32_t status;          /* enum view_status */
-    _Atomic uint32_t adopted;         /* all workers are in this epoch */
+    _Atomic bool confirms;    /* view_confirms of the published epoch */
+    _Atomic uint32_t status;  /* enum view_status */
+    _Atomic uint32_t adopted; /* all workers are in this epoch */
 
     /* Posted by any worker for the control worker. */
-    _Atomic uint64_t hints;    /* nodeset: senders of older epochs */
-    _Atomic uint64_t suspects; /* nodeset: left INVs unacknowledged for a lease */
-    _Atomic uint64_t full;     /* nodeset: members that said that they are full */
+    _Atomic uint64_t hints;     /* nodeset: senders of older epochs */
+    _Atomic uint64_t suspects;  /* nodeset: left INVs unacknowledged for a lease */
+    _Atomic uint64_t full;      /* nodeset: members that said that they are full */
     _Atomic bool out_of_memory; /* this node is: advertised in every frame */
 };
 
@@ -289,10 +289,10 @@ struct step {
     struct call *call;    /* the operation that is stepped; parked if the engine says so */
     struct bytes payload; /* what EFF_APPLY stores */
     uint8_t payload_flags;
-    bool force;           /* a follower's write may use the headroom */
-    int err;              /* out: memory refused the payload; nothing happened */
-    bool parked;          /* out: call waits for the key */
-    bool issued;          /* out: call's update is stored and under way */
+    bool force;  /* a follower's write may use the headroom */
+    int err;     /* out: memory refused the payload; nothing happened */
+    bool parked; /* out: call waits for the key */
+    bool issued; /* out: call's update is stored and under way */
 };
 void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kind);
 /* Steps the key machine under ref's lock, and releases it. */

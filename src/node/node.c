@@ -127,7 +127,8 @@ static int make_tables(struct worker *w)
     w->sweep.bytes = w->index == 0 ? malloc(SWEEP_BYTES) : NULL;
     if (w->flows_memory == NULL || w->adopt == NULL || w->nudge == NULL ||
         w->calls_memory == NULL || w->sessions == NULL || w->scratch == NULL ||
-        w->evaluated == NULL || w->early == NULL || w->early_spare == NULL || (w->index == 0 && w->sweep.bytes == NULL)) {
+        w->evaluated == NULL || w->early == NULL || w->early_spare == NULL ||
+        (w->index == 0 && w->sweep.bytes == NULL)) {
         return HK_ERR_NOMEM;
     }
     for (uint32_t i = 1; i <= c->flows_max; i++) {

@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "view/message.h"
 
-#define OUTBOX_FIRST (80u * 1024u)  /* a full frame and one more small message */
-#define OUTBOX_KEEP (256u * 1024u)  /* larger buffers go back after the flush */
+#define OUTBOX_FIRST (80u * 1024u) /* a full frame and one more small message */
+#define OUTBOX_KEEP (256u * 1024u) /* larger buffers go back after the flush */
 
 static void box_reserve(struct outbox *box, uint32_t bytes)
 {
@@ -78,8 +78,8 @@ void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const s
         return; /* it left the view while this was decided */
     }
     struct outbox *box = &w->out[to];
-    if (box->body > 0 && (box->target_worker != target_worker ||
-                          box->body + msg_size(msg) > FRAME_FULL)) {
+    if (box->body > 0 &&
+        (box->target_worker != target_worker || box->body + msg_size(msg) > FRAME_FULL)) {
         send_box(w, to, box);
     }
     box->target_worker = target_worker;

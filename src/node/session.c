@@ -57,8 +57,8 @@ static bool same_key_before(const struct session *session, const struct call *c)
     return false;
 }
 
-static bool may_start(const struct worker *w, const struct session *session,
-                      const struct before *b, const struct call *c)
+static bool may_start(const struct worker *w, const struct session *session, const struct before *b,
+                      const struct call *c)
 {
     if (c->update) {
         if (node_rule_on(w->node, NODE_RULE_BARRIER) &&

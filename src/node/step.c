@@ -145,7 +145,7 @@ static void send_effect(struct worker *w, uint8_t space, const struct effect *e,
     const struct engine_ops *ops = w->node->spaces[space].ops;
     if (e->kind == EFF_SEND) {
         m.arg = e->set;
-        uint8_t target = ops->route(&m) == ROUTE_SLOT ? slot_ref_worker(m.slot)
+        uint8_t target = ops->route(&m) == ROUTE_SLOT     ? slot_ref_worker(m.slot)
                          : ops->route(&m) == ROUTE_WORKER ? 0
                                                           : (uint8_t)w->index;
         output_message(w, e->to, target, &m);
@@ -166,7 +166,7 @@ static void note_ignored(struct worker *w, const struct effect *e, uint8_t from)
     }
 }
 
-/* A member that left an update unacknowledged for a lease is suspected, heartbeats or not (a bridging
+/* A member that left an update unacknowledged for a lease is suspected, heartbeats or not (a bridge
  * partition: it may hear us while we do not hear it). Not the member that issued the timestamp: it
  * may rightly leave a replay of its own pending RMW unanswered. */
 static void suspect_silent(struct worker *w, const struct flow *f, const struct effect *e)
@@ -203,9 +203,9 @@ void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kin
         .kind = kind,
         .from = NODE_NONE,
         .self = n->config.self,
-        .confirms = atomic_load_explicit(&n->confirms, memory_order_relaxed) &&
-                    w->view.epoch == atomic_load_explicit(&n->published_epoch,
-                                                          memory_order_relaxed),
+        .confirms =
+            atomic_load_explicit(&n->confirms, memory_order_relaxed) &&
+            w->view.epoch == atomic_load_explicit(&n->published_epoch, memory_order_relaxed),
         .now_us = w->now_us,
         .random = random_next(&w->random),
         .view = &w->view,

@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 
-#define STEP_US 1000u          /* between two steps, at the least */
-#define STEP_BUCKETS 64u       /* buckets a step, when the store is small enough for that */
+#define STEP_US 1000u    /* between two steps, at the least */
+#define STEP_BUCKETS 64u /* buckets a step, when the store is small enough for that */
 #define STEP_BUCKETS_MAX 1024u
 
 struct sweep_visit {
@@ -22,12 +22,11 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
     struct sweep_visit *v = context;
     struct sweep *sweep = &v->worker->sweep;
     int64_t expired_ms = 0;
-    if ((meta->flags & KEY_DEADLINE) != 0 && value.n >= 8 &&
-        get_u64(value.at) <= sweep->wall_ms) {
+    if ((meta->flags & KEY_DEADLINE) != 0 && value.n >= 8 && get_u64(value.at) <= sweep->wall_ms) {
         expired_ms = (int64_t)get_u64(value.at);
     }
-    bool wanted = expired_ms != 0 || (meta->flags & KEY_READABLE) == 0 ||
-                  (meta->flags & KEY_TOMBSTONE) != 0;
+    bool wanted =
+        expired_ms != 0 || (meta->flags & KEY_READABLE) == 0 || (meta->flags & KEY_TOMBSTONE) != 0;
     if (!wanted || sweep->keys_n == SWEEP_KEYS_MAX || key.n > SWEEP_BYTES - sweep->bytes_n) {
         return; /* what finds no room waits for the next pass */
     }
@@ -137,7 +136,8 @@ void sweep_poll(struct worker *w)
     sweep->bytes_n = 0;
     sweep->wall_ms = w->wall_ms;
     do {
-        sweep->cursor = store_walk(space->store, w->threads[sweep->space], sweep->cursor, visit, &v);
+        sweep->cursor =
+            store_walk(space->store, w->threads[sweep->space], sweep->cursor, visit, &v);
         buckets--;
     } while (sweep->cursor != 0 && buckets > 0 && sweep->keys_n < SWEEP_KEYS_MAX);
     for (uint32_t i = 0; i < sweep->keys_n; i++) {

@@ -23,11 +23,11 @@
 struct chunk {
     struct worker *worker;
     uint8_t space;
-    uint64_t after;      /* only items whose hash is above it */
-    uint64_t only;       /* 0, or the one hash that is wanted */
-    uint64_t least;      /* the lowest hash above `after` */
-    uint64_t bytes;      /* what the items need */
-    bool count;          /* measure only */
+    uint64_t after; /* only items whose hash is above it */
+    uint64_t only;  /* 0, or the one hash that is wanted */
+    uint64_t least; /* the lowest hash above `after` */
+    uint64_t bytes; /* what the items need */
+    bool count;     /* measure only */
 };
 
 static void chunk_reserve(struct worker *w, uint64_t bytes)
@@ -35,8 +35,8 @@ static void chunk_reserve(struct worker *w, uint64_t bytes)
     if (bytes <= w->chunk_capacity) {
         return;
     }
-    uint64_t capacity = bytes > 2u * (uint64_t)w->chunk_capacity ? bytes
-                                                                 : 2u * (uint64_t)w->chunk_capacity;
+    uint64_t capacity =
+        bytes > 2u * (uint64_t)w->chunk_capacity ? bytes : 2u * (uint64_t)w->chunk_capacity;
     uint8_t *at = realloc(w->chunk, capacity);
     HK_ASSERT(at != NULL);
     w->chunk = at;
@@ -90,15 +90,18 @@ static void chunk_fill(struct worker *w, uint8_t space, uint64_t *cursor, uint64
     chunk_reserve(w, 2u * w->node->config.chunk_bytes);
     w->chunk_bytes = CHUNK_HEADER;
     do {
-        struct chunk c = {.worker = w, .space = space, .after = *after, .least = UINT64_MAX,
-                          .count = true};
+        struct chunk c = {
+            .worker = w, .space = space, .after = *after, .least = UINT64_MAX, .count = true};
         (void)store_walk(store, thread, *cursor, chunk_visit, &c);
         bool split = c.bytes > CHUNK_MOST / 2;
         if (split && w->chunk_bytes > CHUNK_HEADER) {
             return; /* this bucket gets chunks of its own */
         }
-        struct chunk take = {.worker = w, .space = space, .after = *after,
-                             .only = split ? c.least : 0, .least = UINT64_MAX};
+        struct chunk take = {.worker = w,
+                             .space = space,
+                             .after = *after,
+                             .only = split ? c.least : 0,
+                             .least = UINT64_MAX};
         uint64_t next = store_walk(store, thread, *cursor, chunk_visit, &take);
         if (split) {
             *after = c.least;

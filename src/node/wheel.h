@@ -18,8 +18,8 @@ struct timer {
     uint32_t place; /* slot of the wheel, or one of the two below */
     uint8_t kind;   /* the owner's */
 };
-#define TIMER_IDLE UINT32_MAX          /* not armed */
-#define TIMER_FIRED (UINT32_MAX - 1u)  /* due, waits in the list of the fired */
+#define TIMER_IDLE UINT32_MAX         /* not armed */
+#define TIMER_FIRED (UINT32_MAX - 1u) /* due, waits in the list of the fired */
 
 struct wheel {
     uint64_t tick; /* all slots up to this tick have fired */

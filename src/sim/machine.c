@@ -256,7 +256,9 @@ static void describe_node(struct machine *m, struct node_config *config)
         .ops = &hermes_ops,
         .engine = &m->process->hermes,
         .async_reads = s->async,
-        .store = {.value_bytes_max = 65536, .seed = random_next(chance)},
+        .store = {.memory_max = s->memory_max,
+                  .value_bytes_max = 65536,
+                  .seed = random_next(chance)},
     };
 }
 

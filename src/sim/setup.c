@@ -386,7 +386,14 @@ static void draw_clients(struct drawing *d)
     s->private_permille = (uint32_t)between(d, 0, 300);
     s->extra_permille = chance(d, 300) ? (uint32_t)between(d, 20, 200) : 0;
     s->filler_keys = chance(d, 400) ? (uint32_t)between(d, 1, 60) : 0;
+    s->filler_bytes = 300;
     s->value_profile = (uint32_t)between(d, 0, 2);
+    if (chance(d, 120)) {
+        /* Too little memory for all: writes are refused, by all members alike. */
+        s->memory_max = between(d, 40000, 150000);
+        s->filler_keys = (uint32_t)between(d, 30, 60);
+        s->filler_bytes = 4000;
+    }
     draw_mix(d);
 }
 

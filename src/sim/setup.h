@@ -94,8 +94,10 @@ struct setup {
     uint32_t skew_permille;    /* of operations that go to the first key */
     uint32_t private_permille; /* that go to a key of the client's own */
     uint32_t extra_permille;   /* that are of kinds unknown to histories, on extra keys */
-    uint32_t filler_keys;      /* written once, so that joins have something to copy */
-    uint32_t value_profile;    /* 0: small, 1: medium, 2: up to blobs */
+    uint64_t memory_max;       /* of each node's store; 0: no limit */
+    uint32_t filler_bytes;
+    uint32_t filler_keys;   /* written once, so that joins have something to copy */
+    uint32_t value_profile; /* 0: small, 1: medium, 2: up to blobs */
     struct mix mix;
     /* Ends. */
     uint64_t life_us;     /* no frame lives longer */

@@ -87,6 +87,9 @@ static void print_clients(const struct setup *s, struct text *to)
     text_add(to, "%u counters), %u fillers; of 1000: hot %u, private %u, extra %u; values %u\n",
              s->counters, s->filler_keys, s->skew_permille, s->private_permille, s->extra_permille,
              s->value_profile);
+    if (s->memory_max != 0) {
+        text_add(to, "  memory %" PRIu64 " bytes\n", s->memory_max);
+    }
     const struct mix *m = &s->mix;
     text_add(to, "  mix: read %u, write %u, delete %u, delete-if %u, set-if %u, set-absent %u, ",
              m->read, m->write, m->erase, m->erase_if, m->set_if, m->set_absent);

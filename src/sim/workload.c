@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "sim/world.h"
 
+#define FILLER_BYTES_MAX 4000u
 #define UNKNOWNS_MAX 12u
 #define WALL_START_MS INT64_C(1700000000000)
 
@@ -283,11 +284,12 @@ static struct sim_op *draw_filler(struct world *world, const struct client *clie
 {
     struct clients *cs = &world->clients;
     struct sim_op *op = add_op(world, client, cs->extra_first + 3 + cs->fillers_done++);
-    static const uint8_t bytes[300] = "filler";
+    static const uint8_t bytes[FILLER_BYTES_MAX] = "filler";
     op->extra = true;
     op->op = (struct op){.kind = OP_SET};
-    set_bytes(world, op, bytes_of(bytes, 6 + (uint32_t)random_below(&world->chance_clients, 290)),
-              bytes_of(NULL, 0));
+    HK_ASSERT(world->setup.filler_bytes <= FILLER_BYTES_MAX);
+    uint32_t n = (uint32_t)random_between(&world->chance_clients, 6, world->setup.filler_bytes);
+    set_bytes(world, op, bytes_of(bytes, n), bytes_of(NULL, 0));
     return op;
 }
 

@@ -169,8 +169,8 @@ static nodeset promised_alive(const struct view_machine *m)
 
 /* Members that a new value would keep without having heard from them in this ballot. A view that
  * lists a dead member and drops a live one, who then wipes itself or leaves, can be left without a
- * majority: so nobody is kept unheard when somebody is dropped (progress only; a value that is bound
- * is proposed as it is). */
+ * majority: so nobody is kept unheard when somebody is dropped (progress only; a bound value is
+ * proposed as it is). */
 static nodeset kept_unheard(const struct view_machine *m)
 {
     const struct view_proposer *p = &m->proposer;

@@ -70,8 +70,8 @@ static void start(struct pipeline *p, uint64_t rules_off)
     };
     p->cluster = cluster_create(&config);
     cluster_until(p->cluster, cluster_serving, NULL, 10000000);
-    assert_int_equal(
-        worker_session_open(node_worker(cluster_node(p->cluster, 0), 0), &p->session), HK_OK);
+    assert_int_equal(worker_session_open(node_worker(cluster_node(p->cluster, 0), 0), &p->session),
+                     HK_OK);
     p->open = true;
 }
 

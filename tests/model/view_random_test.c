@@ -468,11 +468,11 @@ static void faults_break_nothing(void **state)
  * view_rules_test.c show it; chance does not line up the old process, the lost message and the
  * restart that it takes. */
 static const uint32_t runs_to_catch[VIEW_RULES] = {
-    [VIEW_RULE_GRANTS_FIRST] = 20,  [VIEW_RULE_PROMISE_DROPS] = 60,
-    [VIEW_RULE_MEMBERS_VOTE] = 20,  [VIEW_RULE_GRANT_INCARNATION] = 1000,
-    [VIEW_RULE_KEPT_STATE] = 2000,  [VIEW_RULE_ACCEPT_ENDS_LEASE] = 80,
-    [VIEW_RULE_LIVE_MAJORITY] = 200,  [VIEW_RULE_CONFIRM] = 20,
-    [VIEW_RULE_WIPE] = 20,          [VIEW_RULE_ADOPTED] = 1500,
+    [VIEW_RULE_GRANTS_FIRST] = 20,   [VIEW_RULE_PROMISE_DROPS] = 60,
+    [VIEW_RULE_MEMBERS_VOTE] = 20,   [VIEW_RULE_GRANT_INCARNATION] = 1000,
+    [VIEW_RULE_KEPT_STATE] = 2000,   [VIEW_RULE_ACCEPT_ENDS_LEASE] = 80,
+    [VIEW_RULE_LIVE_MAJORITY] = 200, [VIEW_RULE_CONFIRM] = 20,
+    [VIEW_RULE_WIPE] = 20,           [VIEW_RULE_ADOPTED] = 1500,
     [VIEW_RULE_HEALTHY] = 40,
 };
 

@@ -19,7 +19,7 @@
 #define COUNTERS 8u
 #define NODES 3u
 #define WORKERS 4u
-#define WINDOW 8u /* requests in flight of a session */
+#define WINDOW 8u     /* requests in flight of a session */
 #define UPDATES 1500u /* of each worker in each half */
 
 enum what { WHAT_ADD, WHAT_READ, WHAT_WRITE, WHAT_NEW };
@@ -71,8 +71,8 @@ static bool next_request(void *context, uint32_t node, uint32_t worker, struct r
         return false;
     }
     if (!c->open) {
-        int err = worker_session_open(node_worker(cluster_node(s->cluster, node), worker),
-                                      &c->session);
+        int err =
+            worker_session_open(node_worker(cluster_node(s->cluster, node), worker), &c->session);
         c->open = err == HK_OK;
         if (!c->open) {
             return false;

@@ -27,7 +27,7 @@ struct cluster_config {
     uint32_t workers[CLUSTER_NODES_MAX]; /* by node */
     struct hermes_config hermes;
     bool async_reads;
-    uint32_t lease_us;   /* 0: 200 ms */
+    uint32_t lease_us;      /* 0: 200 ms */
     uint64_t keys_expected; /* of the stores: 0 starts small, so that they grow */
     uint64_t memory_max;
     uint64_t rules_off; /* HK_MUTANTS builds only */

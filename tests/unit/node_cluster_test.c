@@ -230,11 +230,8 @@ static void tombstones_are_forgotten_by_all(void **state)
 static void asynchronous_reads_need_a_majority(void **state)
 {
     (void)state;
-    struct cluster_config config = {.nodes = 3,
-                                    .workers = {1, 1, 1},
-                                    .hermes = hermes,
-                                    .async_reads = true,
-                                    .seed = 9};
+    struct cluster_config config = {
+        .nodes = 3, .workers = {1, 1, 1}, .hermes = hermes, .async_reads = true, .seed = 9};
     config.hermes.async_reads = true;
     struct cluster *c = cluster_create(&config);
     cluster_until(c, cluster_serving, NULL, 10000000);
