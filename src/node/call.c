@@ -480,6 +480,10 @@ static int refusal(const struct worker *w)
 
 void call_run(struct worker *w, struct call *c)
 {
+    if (w->now_us >= answer_due(w, c)) {
+        call_fail(w, c, leased(w) ? HK_ERR_BUSY : HK_ERR_UNAVAILABLE);
+        return;
+    }
     if (!serves(w, c->op.space)) {
         int err = refusal(w);
         uint64_t until = c->arrived_us + w->node->config.no_lease_us;
