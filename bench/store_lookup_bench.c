@@ -1,6 +1,6 @@
 /* How fast one thread looks keys up, beside what this machine's memory allows, and how many bytes a
- * key costs. The limit is measured in the same run on the same pages: for the same sequence of keys,
- * the key's index line and then, through what stands there, its object's line; rolling, 16 in
+ * key costs. The limit is measured in the same run on the same pages: for the same sequence of
+ * keys, the key's index line and then, through what stands there, its object's line; rolling, 16 in
  * flight. It is a lookup without hash, comparison, seqlock and copy. */
 #include <getopt.h>
 #include <inttypes.h>
@@ -37,6 +37,7 @@ struct bench {
     const _Atomic uint64_t **entries; /* the index entry of each */
 };
 
+/* This thread's CPU time: others on the machine disturb it less. */
 static double now(void)
 {
     struct timespec t;
@@ -189,8 +190,8 @@ static double measure_single(const struct bench *b)
         put_u64(key, b->stream[i]);
         struct bytes k = bytes_of(key, 8);
         struct store_value v;
-        int err = store_read(b->store, b->thread, k, store_hash(b->store, k), buffer,
-                             sizeof(buffer), &v);
+        int err =
+            store_read(b->store, b->thread, k, store_hash(b->store, k), buffer, sizeof(buffer), &v);
         wrong += err != HK_OK || !v.found || buffer[0] != b->stream[i];
         if (i % IN_FLIGHT == 0) {
             store_quiescent(b->thread);
@@ -201,28 +202,30 @@ static double measure_single(const struct bench *b)
     return (double)n / seconds * 1e-6;
 }
 
-static double measure_batch(const struct bench *b)
+static double measure_batch(const struct bench *b, uint32_t batch)
 {
-    uint64_t n = b->options.lookups / STORE_BATCH_MAX * STORE_BATCH_MAX, wrong = 0;
-    static uint64_t space[STORE_BATCH_MAX][128];
+    uint64_t n = b->options.lookups / batch * batch, wrong = 0;
+    /* A line more than the longest value, or all buffers would compete for a few sets of the
+     * cache. */
+    static uint64_t space[STORE_BATCH_MAX][STORE_INLINE_MAX / 8 + 8];
     struct bytes keys[STORE_BATCH_MAX];
     uint64_t hashes[STORE_BATCH_MAX];
     void *buffers[STORE_BATCH_MAX];
     struct store_value values[STORE_BATCH_MAX];
     int errs[STORE_BATCH_MAX];
-    for (uint32_t j = 0; j < STORE_BATCH_MAX; j++) {
+    for (uint32_t j = 0; j < batch; j++) {
         buffers[j] = space[j];
     }
     double start = now();
-    for (uint64_t i = 0; i < n; i += STORE_BATCH_MAX) {
-        for (uint32_t j = 0; j < STORE_BATCH_MAX; j++) {
+    for (uint64_t i = 0; i < n; i += batch) {
+        for (uint32_t j = 0; j < batch; j++) {
             struct bytes k = bytes_of(&b->stream[i + j], 8);
             hashes[j] = store_hash(b->store, k);
             keys[j] = k;
         }
-        store_read_batch(b->store, b->thread, STORE_BATCH_MAX, keys, hashes, buffers,
-                         sizeof(space[0]), values, errs);
-        for (uint32_t j = 0; j < STORE_BATCH_MAX; j++) {
+        store_read_batch(b->store, b->thread, batch, keys, hashes, buffers, STORE_INLINE_MAX,
+                         values, errs);
+        for (uint32_t j = 0; j < batch; j++) {
             wrong += errs[j] != HK_OK || !values[j].found || space[j][0] != b->stream[i + j];
         }
         store_quiescent(b->thread);
@@ -232,25 +235,65 @@ static double measure_batch(const struct bench *b)
     return (double)n / seconds * 1e-6;
 }
 
+/* Values overwritten in place, the buckets and objects of a batch on their way before its first. */
+static double measure_set(const struct bench *b)
+{
+    uint64_t n = b->options.lookups / IN_FLIGHT * IN_FLIGHT;
+    uint64_t hashes[IN_FLIGHT], value[128] = {0};
+    struct key_meta meta = {.ts = stamp_make(1, 1), .flags = KEY_READABLE};
+    double start = now();
+    for (uint64_t i = 0; i < n; i += IN_FLIGHT) {
+        for (uint32_t j = 0; j < IN_FLIGHT; j++) {
+            hashes[j] = store_hash(b->store, bytes_of(&b->stream[i + j], 8));
+            store_prefetch_bucket(b->store, hashes[j]);
+        }
+        for (uint32_t j = 0; j < IN_FLIGHT; j++) {
+            store_prefetch_object(b->store, hashes[j]);
+        }
+        for (uint32_t j = 0; j < IN_FLIGHT; j++) {
+            struct store_ref ref;
+            value[0] = b->stream[i + j];
+            store_lock(b->store, b->thread, bytes_of(&b->stream[i + j], 8), hashes[j], &ref);
+            HK_ASSERT(store_set(&ref, &meta, bytes_of(value, b->options.value_bytes), false) ==
+                      HK_OK);
+            store_unlock(&ref);
+        }
+        store_quiescent(b->thread);
+    }
+    double seconds = now() - start;
+    return (double)n / seconds * 1e-6;
+}
+
 static double best(double a, double b)
 {
     return a > b ? a : b;
+}
+
+static void print_rate(const char *what, double rate, double limit)
+{
+    printf("  %-29s %7.1f M/s  %5.2f\n", what, rate, rate / limit);
 }
 
 /* The rounds alternate, so that a disturbance of the machine meets all of them. */
 static void measure(struct bench *b, const char *name)
 {
     find_entries(b);
-    double limit = 0, hash = 0, single = 0, batch = 0;
+    double limit = 0, hash = 0, single = 0, batch_16 = 0, batch = 0, set = 0;
     for (uint32_t i = 0; i < b->options.rounds; i++) {
         limit = best(limit, measure_limit(b));
-        hash = best(hash, measure_hash(b));
         single = best(single, measure_single(b));
-        batch = best(batch, measure_batch(b));
+        batch_16 = best(batch_16, measure_batch(b, 16));
+        batch = best(batch, measure_batch(b, STORE_BATCH_MAX));
+        set = best(set, measure_set(b));
+        hash = best(hash, measure_hash(b));
     }
-    printf("%-10s limit %6.1f M/s   single %6.1f M/s (%.2f)   batch %6.1f M/s (%.2f)   "
-           "hash alone %6.1f M/s\n",
-           name, limit, single, single / limit, batch, batch / limit, hash);
+    printf("%s\n", name);
+    print_rate("limit", limit, limit);
+    print_rate("reads, one at a time", single, limit);
+    print_rate("reads, batches of 16", batch_16, limit);
+    print_rate("reads, batches of 64", batch, limit);
+    print_rate("sets in place, 16 prefetched", set, limit);
+    print_rate("hashes alone", hash, limit);
 }
 
 static void measure_lookups(struct bench *b)
@@ -261,7 +304,7 @@ static void measure_lookups(struct bench *b)
     b->stream = allocate(n * sizeof(*b->stream));
     b->entries = allocate(n * sizeof(*b->entries));
     printf("%" PRIu64 " keys of 8 + %" PRIu32 " bytes, %" PRIu64 " lookups, best of %" PRIu32
-           " rounds; in brackets the part of the limit\n",
+           " rounds of CPU time; then the part of the limit\n",
            b->options.keys, b->options.value_bytes, b->options.lookups, b->options.rounds);
     make_uniform(b);
     measure(b, "uniform");
@@ -303,8 +346,8 @@ static void measure_memory(struct bench *b)
            "  bytes a key beyond key and value: %.1f used, %.1f mapped, %.1f resident\n"
            "  %" PRIu64 " buckets, %" PRIu64 " overflow buckets\n",
            keys, b->options.value_bytes, n / seconds * 1e-6, (double)s.bytes_used / n - payload,
-           (double)s.bytes_mapped / n - payload,
-           (double)(resident_bytes() - before) / n - payload, s.buckets, s.overflow_buckets);
+           (double)s.bytes_mapped / n - payload, (double)(resident_bytes() - before) / n - payload,
+           s.buckets, s.overflow_buckets);
     close_store(b);
 }
 
@@ -314,8 +357,8 @@ static void print_help(void)
 {
     puts("store_lookup_bench: lookups a second beside the machine's limit, and bytes a key\n"
          "  --keys N         keys for lookups (1000000)\n"
-         "  --lookups N      lookups in a round (4000000)\n"
-         "  --rounds N       rounds; the best counts (3)\n"
+         "  --lookups N      lookups in a round (1000000)\n"
+         "  --rounds N       rounds; the best counts (10)\n"
          "  --memory-keys N  keys for the measurement of memory, 0 for none (10000000)\n"
          "  --value-bytes N  bytes of a value, 8 to 1024 (32)\n"
          "  --seed N         of the random sequences and the hash (1)\n"
@@ -337,12 +380,16 @@ static uint64_t parse_number(const char *text, uint64_t low, uint64_t high)
 static struct options parse_options(int argc, char **argv)
 {
     static const struct option table[] = {
-        {"keys", required_argument, NULL, 'k'},        {"lookups", required_argument, NULL, 'l'},
-        {"rounds", required_argument, NULL, 'r'},      {"memory-keys", required_argument, NULL, 'm'},
-        {"value-bytes", required_argument, NULL, 'v'}, {"seed", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},              {NULL, 0, NULL, 0},
+        {"keys", required_argument, NULL, 'k'},
+        {"lookups", required_argument, NULL, 'l'},
+        {"rounds", required_argument, NULL, 'r'},
+        {"memory-keys", required_argument, NULL, 'm'},
+        {"value-bytes", required_argument, NULL, 'v'},
+        {"seed", required_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
-    struct options o = {1000000, 10000000, 4000000, 1, 32, 3};
+    struct options o = {1000000, 10000000, 1000000, 1, 32, 10};
     int c;
     while ((c = getopt_long(argc, argv, "h", table, NULL)) != -1) {
         switch (c) {

@@ -5,8 +5,9 @@
 
 #include <stdint.h>
 
-/* Microseconds since the machine started, time asleep included: it never goes back, and a sleeping
- * machine finds its leases expired when it wakes. For leases and timers; means nothing elsewhere. */
+/* Microseconds since the machine started, time asleep included: it never goes back, and a
+ * sleeping machine finds its leases expired when it wakes. For leases and timers; means nothing
+ * elsewhere. */
 uint64_t clock_boot_us(void);
 
 /* Milliseconds since 1970 by the machine's calendar: may jump. For expiry times that users see. */

@@ -113,6 +113,22 @@ static void draw_weather(struct drawing *d)
     w->spike_us = d->setup->gentle ? spikes[0] : PICK(d, spikes);
 }
 
+/* Some networks are wild: frames overtake each other all the time, at the pace of the protocol. */
+static void draw_wild(struct drawing *d)
+{
+    struct weather *w = &d->setup->weather;
+    if (!chance(d, 300)) {
+        return;
+    }
+    if (allowed(d, SIM_FAULT_LOSS)) {
+        w->loss_ppm = (uint32_t)between(d, 20000, 150000);
+    }
+    if (allowed(d, SIM_FAULT_REORDER)) {
+        w->reorder_ppm = (uint32_t)between(d, 100000, 500000);
+    }
+    w->late_us = between(d, w->base_us, 40 * w->base_us);
+}
+
 /* Some clusters have links of very different lengths: then one node is far ahead of another. */
 static void draw_links(struct drawing *d)
 {
@@ -421,6 +437,7 @@ void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *se
     draw_protocol(&d);
     s->horizon_us = 6 * s->lease_us;
     draw_weather(&d);
+    draw_wild(&d);
     draw_links(&d);
     draw_clocks(&d);
     draw_plan(&d);

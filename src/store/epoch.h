@@ -15,7 +15,7 @@ struct epoch_slot {
 };
 
 struct epoch {
-    _Alignas(64) _Atomic uint64_t now; /* starts at 1; changed by read-modify-writes only */
+    _Alignas(64) _Atomic uint64_t now;     /* starts at 1; changed by read-modify-writes only */
     _Alignas(64) _Atomic uint32_t slots_n; /* slots from here on were never used */
     struct epoch_slot slots[EPOCH_SLOTS_MAX];
 };
@@ -83,8 +83,7 @@ static inline bool epoch_passed(const struct epoch *e, uint64_t stamp)
     uint32_t n = atomic_load_explicit(&e->slots_n, memory_order_acquire);
     for (uint32_t i = 0; i < n; i++) {
         /* acquire: pairs with the releases in epoch_quiescent and epoch_offline. */
-        uint64_t announced =
-            atomic_load_explicit(&e->slots[i].announced, memory_order_acquire);
+        uint64_t announced = atomic_load_explicit(&e->slots[i].announced, memory_order_acquire);
         if (announced != 0 && announced < stamp) {
             return false;
         }

@@ -39,8 +39,8 @@ _Static_assert(sizeof(struct bucket) == 64, "one cache line");
 #define INDEX_KEYS_PER_TWO_BUCKETS 7u
 
 #define INDEX_BUCKETS_MIN 64u
-/* Buckets are found through a directory of chunks, which costs one load that hits the cache; working
- * out the segment takes longer. */
+/* Buckets are found through a directory of chunks, which costs one load that hits the cache;
+ * working out the segment takes longer. */
 #define INDEX_CHUNK_LOG2 15u
 #define INDEX_CHUNK_BUCKETS (1u << INDEX_CHUNK_LOG2)
 #define INDEX_CHUNK_BYTES (INDEX_CHUNK_BUCKETS * 64u)
@@ -56,8 +56,8 @@ struct index_segment {
 struct index {
     /* Read by every lookup, changed only by growth. */
     _Alignas(64) _Atomic uint64_t buckets_n;
-    /* Address of each chunk less 64 times the number of its first bucket, so that one addition finds
-     * a bucket. */
+    /* Address of each chunk less 64 times the number of its first bucket, so that one addition
+     * finds a bucket. */
     _Atomic uintptr_t *chunks;
     struct hash_secret secret;
 
@@ -171,8 +171,7 @@ static inline struct object *index_find(const struct index *index, struct bytes 
     return index_search(index, key, hash);
 }
 
-/* HK_ERR_NOMEM when the first segment cannot be had. The buckets are charged to cache later, by
- * index_charge_first. */
+/* HK_ERR_NOMEM when the first segment cannot be had. Its buckets are the caller's to charge. */
 int index_init(struct index *index, uint64_t keys_expected, uint64_t seed)
     __attribute__((warn_unused_result));
 void index_deinit(struct index *index);

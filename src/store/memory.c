@@ -85,7 +85,8 @@ static bool memory_grant(struct memory_cache *cache, uint64_t bytes, enum memory
     return true;
 }
 
-/* What was freed while the total was above the limit must not be spent again as if it were below. */
+/* What was freed while the total was above the limit must not be spent again as if it were
+ * below. */
 static void memory_return_above_limit(struct memory_cache *cache)
 {
     struct memory *memory = cache->memory;

@@ -58,8 +58,8 @@ void memory_cache_close(struct memory_cache *cache);
 /* What an allocation of bytes is charged with. */
 size_t memory_charge_of(size_t bytes);
 
-/* bytes of uninitialised memory, 8-byte aligned (64 if it is a slab class that is a multiple of 64);
- * 0 counts as 1. NULL past the limit, or when the operating system gives no more. */
+/* bytes of uninitialised memory, 8-byte aligned (64 if it is a slab class that is a multiple of
+ * 64); 0 counts as 1. NULL past the limit, or when the operating system gives no more. */
 void *memory_take(struct memory_cache *cache, size_t bytes, enum memory_limit limit);
 /* bytes as they were taken. By any thread. */
 void memory_give(struct memory_cache *cache, void *at, size_t bytes);

@@ -47,7 +47,8 @@ void object_fill(struct object *o, struct bytes key, const struct key_meta *meta
 /* A word of the data, inside object_write_begin and _end. */
 static void object_put(_Atomic uint64_t *word, uint64_t v)
 {
-    /* release: pairs with the acquires in object_read; a reader of this word sees the odd version. */
+    /* release: pairs with the acquires in object_read; a reader of this word sees the odd
+     * version. */
     atomic_store_explicit(word, v, memory_order_release);
 }
 

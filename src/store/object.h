@@ -103,8 +103,8 @@ enum object_answer {
 };
 
 /* One seqlock read. */
-static inline __attribute__((always_inline)) enum object_answer
-object_read(const struct object *o, void *buffer, uint32_t capacity, struct store_value *value_out)
+static inline __attribute__((always_inline)) enum object_answer object_read(
+    const struct object *o, void *buffer, uint32_t capacity, struct store_value *value_out)
 {
     const _Atomic uint64_t *words = object_words(o, object_key_bytes(o));
     uint64_t meta[2], *copy = (uint64_t *)buffer;
@@ -144,8 +144,8 @@ object_read(const struct object *o, void *buffer, uint32_t capacity, struct stor
             answer = OBJECT_TOOBIG;
         }
         /* relaxed: the acquires above keep it behind them. */
-        if (__builtin_expect(
-                atomic_load_explicit(&o->version, memory_order_relaxed) == before, 1)) {
+        if (__builtin_expect(atomic_load_explicit(&o->version, memory_order_relaxed) == before,
+                             1)) {
             break;
         }
     }

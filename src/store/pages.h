@@ -10,8 +10,8 @@
 /* Index entries keep addresses in 48 bits. */
 #define PAGES_ADDRESS_BITS 48u
 
-/* Zeroed memory, not resident until touched. bytes is a multiple of PAGES_SMALL_BYTES, align a power
- * of two of at least that. huge asks for huge pages; without them the memory is as good, only
+/* Zeroed memory, not resident until touched. bytes is a multiple of PAGES_SMALL_BYTES, align a
+ * power of two of at least that. huge asks for huge pages; without them the memory is as good, only
  * slower. NULL when it cannot be had, or lies above PAGES_ADDRESS_BITS. */
 void *pages_map(size_t bytes, size_t align, bool huge);
 

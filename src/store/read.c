@@ -71,10 +71,10 @@ int store_read(const struct store *store, struct store_thread *thread, struct by
     }
 }
 
-/* A batch goes through four stages, READ_GROUP lookups at a time: while the objects of one group are
- * read, those of the next and the buckets of a third are on their way, 16 lines together, and now
- * and then an overflow bucket. Prefetches are issued in loops of their own: one that misses the TLB
- * is not done before its page walk is, and only what follows closely overlaps with that. */
+/* A batch goes through four stages, READ_GROUP lookups at a time: while the objects of one group
+ * are read, those of the next and the buckets of a third are on their way, 16 lines together, and
+ * now and then an overflow bucket. Prefetches are issued in loops of their own: one that misses the
+ * TLB is not done before its page walk is, and only what follows closely overlaps with that. */
 #define READ_GROUP 8u
 
 struct read_batch {
@@ -145,8 +145,7 @@ static inline void batch_objects(struct read_batch *r, uint32_t first)
     for (uint32_t i = first; i < end; i++) {
         const struct object *o = r->candidates[i];
         if (__builtin_expect(o != NULL && object_has_key(o, r->keys[i]), 1)) {
-            enum object_answer answer =
-                object_read(o, r->buffers[i], r->capacity, &r->values[i]);
+            enum object_answer answer = object_read(o, r->buffers[i], r->capacity, &r->values[i]);
             if (__builtin_expect(answer != OBJECT_RETIRED, 1)) {
                 r->errs[i] = read_answer(answer);
                 continue;

@@ -29,9 +29,9 @@ struct slab_span {
     struct list_link link; /* in its class's spans while it has cells to give, or in free_spans */
     void *first;           /* cells that came back, linked through their first word */
     uint32_t class;
-    uint32_t out;          /* cells taken and not back */
-    uint32_t fresh;        /* where cells were never cut: an offset into the span */
-    uint32_t listed;       /* whether link is in the class's list */
+    uint32_t out;    /* cells taken and not back */
+    uint32_t fresh;  /* where cells were never cut: an offset into the span */
+    uint32_t listed; /* whether link is in the class's list */
 };
 #define SLAB_HEADER_BYTES 64u
 _Static_assert(sizeof(struct slab_span) <= SLAB_HEADER_BYTES, "cells start at a cache line");
@@ -109,8 +109,7 @@ static bool slab_map_region(struct slab_pool *pool)
 /* Under pool->lock. */
 static void *slab_cut_span(struct slab_pool *pool)
 {
-    if (pool->regions_n == 0 ||
-        pool->region_used == pool->regions[pool->regions_n - 1].bytes) {
+    if (pool->regions_n == 0 || pool->region_used == pool->regions[pool->regions_n - 1].bytes) {
         if (!slab_map_region(pool)) {
             return NULL;
         }

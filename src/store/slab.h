@@ -1,6 +1,6 @@
 /* Cells of memory by size class. A pool is shared by all threads of a store; each thread takes from
- * and gives to its own cache, which exchanges batches with the pool, so that memory which one thread
- * frees serves another.
+ * and gives to its own cache, which exchanges batches with the pool, so that memory which one
+ * thread frees serves another.
  *
  * A cell may be given back only when no thread can still read it (see epoch.h): its first bytes
  * become a link, and its span may serve another class later. */
@@ -17,7 +17,8 @@
 #define SLAB_CELL_MAX 32768u
 #define SLAB_SPAN_BYTES (256u * 1024u)
 
-/* 8-byte steps up to 256 (32 classes), then 8 steps to each of the 7 doublings up to SLAB_CELL_MAX. */
+/* 8-byte steps up to 256 (32 classes), then 8 steps to each of the 7 doublings up to
+ * SLAB_CELL_MAX. */
 #define SLAB_FINE_MAX 256u
 #define SLAB_FINE_CLASSES (SLAB_FINE_MAX / 8u)
 #define SLAB_CLASSES (SLAB_FINE_CLASSES + 7u * 8u)

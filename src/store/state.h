@@ -19,10 +19,10 @@ _Static_assert(STORE_THREADS_MAX <= EPOCH_SLOTS_MAX, "a slot for each thread");
 /* Owned by one thread; counters are read by store_stats. */
 struct store_thread {
     _Alignas(64) struct store *store;
-    uint32_t slot;     /* in store->epoch */
-    bool locked;       /* holds a bucket's lock: at most one */
-    bool grow_due;     /* keys were folded in: look at growth after the unlock */
-    int32_t unfolded;  /* keys inserted less removed, not yet in index.keys */
+    uint32_t slot;    /* in store->epoch */
+    bool locked;      /* holds a bucket's lock: at most one */
+    bool grow_due;    /* keys were folded in: look at growth after the unlock */
+    int32_t unfolded; /* keys inserted less removed, not yet in index.keys */
     _Atomic int64_t keys;
     _Atomic int64_t tombstones;
     struct retire retire;
@@ -49,6 +49,14 @@ static inline void thread_count(_Atomic int64_t *counter, int64_t n)
     /* relaxed: one writer; readers want no more than a number. */
     int64_t value = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, value + n, memory_order_relaxed);
+}
+
+/* Makes the keys that this thread inserted and removed known to growth. */
+static inline void thread_fold_keys(struct store_thread *t)
+{
+    /* relaxed: an estimate. */
+    atomic_fetch_add_explicit(&t->store->index.keys, t->unfolded, memory_order_relaxed);
+    t->unfolded = 0;
 }
 
 #endif

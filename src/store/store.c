@@ -92,20 +92,12 @@ int store_thread_register(struct store *store, struct store_thread **thread_out)
     return HK_OK;
 }
 
-/* Keys inserted and removed by this thread become known to growth. */
-static void thread_fold(struct store_thread *t)
-{
-    /* relaxed: an estimate. */
-    atomic_fetch_add_explicit(&t->store->index.keys, t->unfolded, memory_order_relaxed);
-    t->unfolded = 0;
-}
-
 void store_thread_unregister(struct store_thread *thread)
 {
     struct store *store = thread->store;
     HK_ASSERT(!thread->locked);
     epoch_offline(&store->epoch, thread->slot);
-    thread_fold(thread);
+    thread_fold_keys(thread);
     retire_close(&thread->retire, &store->orphans);
     memory_cache_close(&thread->memory);
 
@@ -126,6 +118,7 @@ void store_quiescent(struct store_thread *thread)
 {
     struct store *store = thread->store;
     HK_CHECK(!thread->locked);
+    HK_CHECK(epoch_is_online(&store->epoch, thread->slot));
     epoch_quiescent(&store->epoch, thread->slot);
     retire_poll(&thread->retire, &store->orphans, &store->epoch, thread->slot, &thread->memory);
 }
@@ -134,6 +127,9 @@ void store_offline(struct store_thread *thread)
 {
     struct store *store = thread->store;
     HK_CHECK(!thread->locked);
+    if (!epoch_is_online(&store->epoch, thread->slot)) {
+        return;
+    }
     /* Whatever can be freed is not left lying while the thread sleeps; the rest is for others. */
     store_quiescent(thread);
     epoch_offline(&store->epoch, thread->slot);

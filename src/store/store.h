@@ -32,10 +32,10 @@ struct store_thread;
 struct object;
 
 struct store_config {
-    uint64_t memory_max;       /* bytes for objects and index together; 0: no limit */
-    uint64_t keys_expected;    /* sizes the first index; growth takes over from there; 0: small */
-    uint32_t value_bytes_max;  /* 0: STORE_VALUE_MAX */
-    uint64_t seed;             /* secret of the key hash: different for each process */
+    uint64_t memory_max;      /* bytes for objects and index together; 0: no limit */
+    uint64_t keys_expected;   /* sizes the first index; growth takes over from there; 0: small */
+    uint32_t value_bytes_max; /* 0: STORE_VALUE_MAX */
+    uint64_t seed;            /* secret of the key hash: different for each process */
 };
 
 /* HK_ERR_NOMEM when the first index cannot be had. */
@@ -49,7 +49,8 @@ int store_thread_register(struct store *store, struct store_thread **thread_out)
 void store_thread_unregister(struct store_thread *thread);
 /* The thread holds no pointer into the store. Called once a batch; reclaims what is due. */
 void store_quiescent(struct store_thread *thread);
-/* The thread sleeps (holds no pointer, delays nobody), and wakes. */
+/* The thread sleeps (holds no pointer, delays nobody), and wakes. What it retired others
+ * reclaim. */
 void store_offline(struct store_thread *thread);
 void store_online(struct store_thread *thread);
 
@@ -62,9 +63,9 @@ void store_prefetch_object(const struct store *store, uint64_t hash);
 /* ---- Reading: no lock ---- */
 
 struct store_value {
-    struct key_meta meta;   /* a consistent snapshot together with the value */
-    struct bytes value;     /* in buffer, or in an immutable blob; good until store_quiescent */
-    bool found;             /* an entry exists (it may be a tombstone, or not readable) */
+    struct key_meta meta; /* a consistent snapshot together with the value */
+    struct bytes value;   /* in buffer, or in an immutable blob; good until store_quiescent */
+    bool found;           /* an entry exists (it may be a tombstone, or not readable) */
 };
 
 /* Reads a key: one seqlock read. Values up to capacity bytes are copied into buffer (8-byte
@@ -102,8 +103,9 @@ void store_lock(struct store *store, struct store_thread *thread, struct bytes k
                 struct store_ref *ref_out);
 void store_unlock(struct store_ref *ref);
 
-/* The locked object's metadata, and its value in place (good until the lock is released, or, when
- * out of line, until store_quiescent). Both need ref->object. */
+/* The locked object's metadata, and its value in place (good until it is set again or the lock is
+ * released, or, when out of line, until store_quiescent). Both need ref->object. store_set may be
+ * given a piece of it. buffer and capacity are not used: nothing has to be copied. */
 struct key_meta store_meta(const struct store_ref *ref);
 struct bytes store_value_of(const struct store_ref *ref, void *buffer, uint32_t capacity);
 
@@ -137,10 +139,10 @@ void *store_alloc(struct store_thread *thread, size_t bytes);
 void store_free(struct store_thread *thread, void *at, size_t bytes);
 
 struct store_stats {
-    uint64_t keys;          /* entries, tombstones included */
+    uint64_t keys; /* entries, tombstones included */
     uint64_t tombstones;
-    uint64_t bytes_used;    /* cells in use (rounded to their class) and index */
-    uint64_t bytes_mapped;  /* taken from the operating system */
+    uint64_t bytes_used;   /* cells in use (rounded to their class) and index */
+    uint64_t bytes_mapped; /* taken from the operating system: buckets, spans, large allocations */
     uint64_t buckets;
     uint64_t overflow_buckets;
     uint64_t retired_bytes; /* replaced, not yet reclaimed */

@@ -24,9 +24,8 @@ void store_lock(struct store *store, struct store_thread *thread, struct bytes k
         .bucket = first,
         .entry = (void *)entry,
         /* relaxed: under the lock. */
-        .object = entry == NULL
-                      ? NULL
-                      : entry_object(atomic_load_explicit(entry, memory_order_relaxed)),
+        .object =
+            entry == NULL ? NULL : entry_object(atomic_load_explicit(entry, memory_order_relaxed)),
     };
 }
 
@@ -60,11 +59,8 @@ static void write_count_key(struct store_thread *thread, int32_t n)
     thread_count(&thread->keys, n);
     thread->unfolded += n;
     if (thread->unfolded >= WRITE_FOLD_KEYS || thread->unfolded <= -WRITE_FOLD_KEYS) {
-        /* relaxed: an estimate. */
-        atomic_fetch_add_explicit(&thread->store->index.keys, thread->unfolded,
-                                  memory_order_relaxed);
         thread->grow_due = thread->unfolded > 0;
-        thread->unfolded = 0;
+        thread_fold_keys(thread);
     }
 }
 
@@ -104,8 +100,7 @@ static struct blob *write_blob(struct store_thread *thread, struct bytes value,
 static struct object *write_object(const struct store_ref *ref, const struct key_meta *meta,
                                    struct bytes value, struct blob *blob, enum memory_limit limit)
 {
-    struct object *o =
-        memory_take(&ref->thread->memory, object_bytes(ref->key.n, value.n), limit);
+    struct object *o = memory_take(&ref->thread->memory, object_bytes(ref->key.n, value.n), limit);
     if (o != NULL) {
         object_fill(o, ref->key, meta, value, blob);
     }

@@ -99,8 +99,8 @@ static void *ask_for_the_living(void *number)
         for (uint32_t i = 0; i < CHAIN; i++) {
             uint64_t before = atomic_load_explicit(&lives[i], memory_order_acquire);
             bool found = is_there(thread, chain[i]);
-            bool lived = before % 2 == 0 &&
-                         atomic_load_explicit(&lives[i], memory_order_acquire) == before;
+            bool lived =
+                before % 2 == 0 && atomic_load_explicit(&lives[i], memory_order_acquire) == before;
             HK_ASSERT(found || !lived);
         }
         store_quiescent(thread);

@@ -1,11 +1,11 @@
-/* Several threads on one store, from a tiny index: writers that overwrite in place, replace by other
- * sizes and by blobs, remove and insert again; readers, one key at a time and in batches, that check
- * each value against its timestamp and never see a key go back; a walker that must meet every key
- * that was there all along. Bounded in work: writers do a fixed number of steps, the others go on
- * until the writers are done and they have done their share.
+/* Several threads on one store, from a tiny index: writers that overwrite in place, replace by
+ * other sizes and by blobs, remove and insert again; readers, one key at a time and in batches,
+ * that check each value against its timestamp and never see a key go back; a walker that must meet
+ * every key that was there all along. Bounded in work: writers do a fixed number of steps, the
+ * others go on until the writers are done and they have done their share.
  *
- * The value and all metadata of a key are functions of the key and the timestamp, so that any mix of
- * two writes shows. */
+ * The value and all metadata of a key are functions of the key and the timestamp, so that any mix
+ * of two writes shows. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -26,13 +26,13 @@
 #define WRITERS 2u
 #define READERS 2u
 #define THREADS (WRITERS + READERS + 1u)
-#define HOT 12u         /* changed all the time */
-#define STABLE 400u     /* always there, changed now and then; HOT of them are the hot ones */
-#define REMOVABLE 64u   /* come and go */
+#define HOT 12u       /* changed all the time */
+#define STABLE 400u   /* always there, changed now and then; HOT of them are the hot ones */
+#define REMOVABLE 64u /* come and go */
 #define SHARED (STABLE + REMOVABLE)
-#define FRESH 12000u    /* inserted by each writer, to make the index grow */
-#define STEPS 60000u    /* of each writer */
-#define SHARE 3000u     /* batches of each reader, at least */
+#define FRESH 12000u /* inserted by each writer, to make the index grow */
+#define STEPS 60000u /* of each writer */
+#define SHARE 3000u  /* batches of each reader, at least */
 #define BLOB_BYTES 3000u
 
 struct shared {
@@ -242,8 +242,8 @@ static void *reader(void *argument)
     void *buffers[STORE_BATCH_MAX];
     struct store_value values[STORE_BATCH_MAX];
     int errs[STORE_BATCH_MAX];
-    for (uint32_t i = 0; i < SHARE ||
-                         atomic_load_explicit(&s->writers_left, memory_order_acquire) > 0; i++) {
+    for (uint32_t i = 0;
+         i < SHARE || atomic_load_explicit(&s->writers_left, memory_order_acquire) > 0; i++) {
         for (uint32_t j = 0; j < STORE_BATCH_MAX; j++) {
             ids[j] = reader_pick(w);
             keys[j] = key_make(at[j], ids[j]);

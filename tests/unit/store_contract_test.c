@@ -267,8 +267,8 @@ static void test_several_steps_under_one_lock(void **state)
     assert_non_null(ref.object);
     assert_int_equal(store_set(&ref, &meta, text("a longer one, replaced"), false), HK_OK);
     assert_int_equal(store_set(&ref, &meta, text("in a smaller"), false), HK_OK);
-    assert_true(bytes_equal(store_value_of(&ref, f.buffer, sizeof(f.buffer)),
-                            text("in a smaller")));
+    assert_true(
+        bytes_equal(store_value_of(&ref, f.buffer, sizeof(f.buffer)), text("in a smaller")));
     store_remove(&ref);
     assert_null(ref.object);
     assert_int_equal(store_set(&ref, &meta, text("back"), false), HK_OK);
@@ -371,6 +371,7 @@ static void test_a_thread_offline_delays_nobody(void **state)
     fixture_open(&f, &plain);
     store_offline(f.threads[1]);
     store_offline(f.threads[2]);
+    store_offline(f.threads[2]);
     for (uint32_t i = 0; i < 100; i++) {
         must_put(&f, text("key"), i, bytes_of(f.buffer, i));
         store_quiescent(f.threads[0]);
@@ -382,8 +383,20 @@ static void test_a_thread_offline_delays_nobody(void **state)
     store_quiescent(f.threads[0]);
     assert_true(stats_of(&f).retired_bytes > 0);
     store_online(f.threads[2]);
+    store_online(f.threads[2]);
     settle(&f);
     assert_int_equal(stats_of(&f).retired_bytes, 0);
+
+    /* What it retired is reclaimed while it sleeps. */
+    f.thread = f.threads[1];
+    must_put(&f, text("key"), 101, bytes_of(f.buffer, 300));
+    store_offline(f.threads[1]);
+    assert_true(stats_of(&f).retired_bytes > 0);
+    store_quiescent(f.threads[0]);
+    store_quiescent(f.threads[2]);
+    store_quiescent(f.threads[0]);
+    assert_int_equal(stats_of(&f).retired_bytes, 0);
+    store_online(f.threads[1]);
     fixture_close(&f);
 }
 

@@ -102,8 +102,8 @@ static void do_read(struct world *w, uint32_t i)
     uint32_t capacity = random_chance(&w->random, 100000) ? 64 : sizeof(buffer);
     struct store_value value;
     struct bytes key = key_of(w, i);
-    int err = store_read(w->store, w->thread, key, store_hash(w->store, key), buffer, capacity,
-                         &value);
+    int err =
+        store_read(w->store, w->thread, key, store_hash(w->store, key), buffer, capacity, &value);
     const struct model_entry *e = &w->model[i];
     assert_int_equal(value.found, e->exists);
     if (!e->exists) {

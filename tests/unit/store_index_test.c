@@ -1,5 +1,5 @@
-/* The index below the store: where hashes go as it grows, and long chains of keys that all fall into
- * one bucket, as they are filled, packed and split. */
+/* The index below the store: where hashes go as it grows, and long chains of keys that all fall
+ * into one bucket, as they are filled, packed and split. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
