@@ -139,7 +139,7 @@ static void look_at_workers(struct worker *w)
 }
 
 /* Past memory_max this node says so in every frame, and nobody takes a write that needs memory:
- * what one node applies, all do. Freed again a little below, so that the answer does not flicker. */
+ * what one node applies, all do. Freed again a little below, or the answer would flicker. */
 static void look_at_memory(struct worker *w)
 {
     struct node *n = w->node;

@@ -235,6 +235,11 @@ static void begin_leave(struct world *world, uint32_t i)
 {
     const struct fault *f = fault_at(world, i);
     struct machine *m = &world->machines[f->node];
+    if (world->setup.nodes < 3) {
+        /* Of two none can go: what remained would be no majority, and the leaver serves no more. */
+        world->faults[i].phase = FAULT_SKIPPED;
+        return;
+    }
     if (m->state != MACHINE_UP || m->leaving || m->trap != TRAP_NONE) {
         defer(world, i);
         return;
