@@ -110,6 +110,7 @@ static bool keep_answer(struct worker *w, struct call *c, const struct answer *a
 void call_release(struct worker *w, struct call *c)
 {
     HK_ASSERT(c->flow == NULL && c->state != CALL_FREE);
+    w->own_calls -= c->own;
     struct store_thread *thread = w->threads[c->op.space];
     wheel_disarm(&w->wheel, &c->timer);
     list_remove(&c->link);
@@ -427,6 +428,9 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
         if (!c->owned && (c->rmw || first)) {
             (void)own_rest(w, c); /* without its bytes a lost update is not tried again */
         }
+        if (c->session != SESSION_NONE) {
+            session_pump(w, c->session); /* the next update waited for this one's issue */
+        }
     }
 }
 
@@ -628,9 +632,8 @@ static struct call *call_new(struct worker *w, const struct request *request)
     c->op = request->op;
     c->tag = request->tag;
     c->session = request->session;
+    c->own = request->session == SESSION_NONE;
     c->arrived_us = w->now_us;
-    c->update = op_updates(&c->op);
-    c->rmw = c->update && op_is_rmw(&c->op);
     return c;
 }
 
@@ -639,13 +642,21 @@ static int request_error(const struct worker *w, const struct op *op)
     if (op->space >= SPACES_MAX || w->node->spaces[op->space].ops == NULL) {
         return HK_ERR_INVALID;
     }
-    return op_check(op, w->node->config.spaces[op->space].store.value_bytes_max);
+    uint32_t most = w->node->config.spaces[op->space].store.value_bytes_max;
+    if (op->value.n > most || op->arg.n > most) {
+        return HK_ERR_TOOBIG;
+    }
+    return op_check(op, most);
 }
 
 void call_take(struct worker *w, const struct request *request, uint64_t hash)
 {
     struct call *c = call_new(w, request);
     int err = request_error(w, &c->op);
+    if (err == HK_OK) {
+        c->update = op_updates(&c->op);
+        c->rmw = c->update && op_is_rmw(&c->op);
+    }
     if (c->op.space >= SPACES_MAX || w->node->spaces[c->op.space].ops == NULL) {
         c->op.space = w->node->first_space; /* where its memory would come from; it has none */
     }

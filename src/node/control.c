@@ -30,6 +30,8 @@ static void publish_view(struct worker *w)
     n->published = *view;
     publish_unlock(n);
     atomic_fetch_and_explicit(&n->full, view->live, memory_order_relaxed);
+    /* What was said of a node may not hit its successor. */
+    atomic_store_explicit(&n->suspects, 0, memory_order_relaxed);
     /* release: pairs with the acquire in control_adopt. */
     atomic_store_explicit(&n->published_epoch, view->epoch, memory_order_release);
     for (uint32_t i = 0; i < n->config.workers; i++) {
@@ -58,9 +60,10 @@ void control_event(struct worker *w, struct view_event *event)
     n->effects->n = 0;
     view_step(&n->machine, event, n->effects);
     if (view_lease_until(&n->machine) <
-        atomic_load_explicit(&n->lease_until_us, memory_order_relaxed)) {
+            atomic_load_explicit(&n->lease_until_us, memory_order_relaxed) ||
+        !view_confirms(&n->machine, view_current(&n->machine)->epoch)) {
         /* A message of this step may let others decide a view without this node: no worker may
-         * start a poll under the old lease once it has left. */
+         * start a poll under the old lease, or confirm a read, once it has left. */
         publish_lease(w);
     }
     for (uint32_t i = 0; i < n->effects->n; i++) {
@@ -118,24 +121,28 @@ void control_frame(struct worker *w, const struct frame *frame)
 
 /* Heartbeats leave only while every worker makes progress: each is woken between two looks, and a
  * worker that has not polled since is wedged. */
-static void look_at_workers(struct worker *w)
+static bool look_at_workers(struct worker *w)
 {
     struct node *n = w->node;
-    if (w->now_us - n->pinged_us < n->config.view.heartbeat_us / 2) {
-        return;
+    bool healthy = true;
+    if (n->config.workers == 1) {
+        return true;
     }
-    n->healthy = true;
+    if (w->now_us - n->pinged_us < n->config.view.heartbeat_us / 2) {
+        return false; /* too early to tell: not since the last look */
+    }
     n->pinged_us = w->now_us;
     for (uint32_t i = 1; i < n->config.workers; i++) {
         struct worker *other = &n->workers[i];
         uint64_t progress = atomic_load_explicit(&other->progress, memory_order_relaxed);
         if (progress == n->progress_seen[i]) {
-            n->healthy = false;
+            healthy = false;
         }
         n->progress_seen[i] = progress;
         atomic_store_explicit(&other->ping, true, memory_order_relaxed);
         worker_poke(other);
     }
+    return healthy;
 }
 
 /* Past memory_max this node says so in every frame, and nobody takes a write that needs memory:
@@ -168,19 +175,33 @@ static void report(struct worker *w, _Atomic uint64_t *set, enum view_event_kind
     }
 }
 
-static void tell_adopted(struct worker *w)
+static bool all_adopted(const struct node *n, uint32_t epoch)
 {
-    struct node *n = w->node;
-    uint32_t epoch = view_current(&n->machine)->epoch;
-    if (epoch == n->adopted_told || epoch == 0) {
-        return;
-    }
     for (uint32_t i = 0; i < n->config.workers; i++) {
         /* acquire: pairs with the release in control_adopt; whatever that worker did in its old
          * epoch has happened. */
         if (atomic_load_explicit(&n->workers[i].adopted, memory_order_acquire) != epoch) {
-            return;
+            return false;
         }
+    }
+    return true;
+}
+
+bool control_wanted(const struct worker *w)
+{
+    struct node *n = w->node;
+    uint32_t epoch = view_current(&n->machine)->epoch;
+    return atomic_load_explicit(&n->hints, memory_order_relaxed) != 0 ||
+           atomic_load_explicit(&n->suspects, memory_order_relaxed) != 0 ||
+           (epoch != 0 && epoch != n->adopted_told && all_adopted(n, epoch));
+}
+
+static void tell_adopted(struct worker *w)
+{
+    struct node *n = w->node;
+    uint32_t epoch = view_current(&n->machine)->epoch;
+    if (epoch == n->adopted_told || epoch == 0 || !all_adopted(n, epoch)) {
+        return;
     }
     n->adopted_told = epoch;
     atomic_store_explicit(&n->adopted, epoch, memory_order_release);
@@ -195,9 +216,8 @@ void control_poll(struct worker *w)
     report(w, &n->hints, VIEW_EVENT_HINT);
     tell_adopted(w);
     if (w->now_us >= view_deadline(&n->machine)) {
-        look_at_workers(w);
+        struct view_event event = {.kind = VIEW_EVENT_TICK, .healthy = look_at_workers(w)};
         look_at_memory(w);
-        struct view_event event = {.kind = VIEW_EVENT_TICK, .healthy = n->healthy};
         control_event(w, &event);
     }
 }

@@ -56,6 +56,7 @@ struct call {
     bool rmw;
     bool gated;   /* could complete, but an earlier command of its session has not */
     bool ungated; /* a timer passed: complete in whichever order */
+    bool own;     /* the node's own operation, for no client */
     bool owned;   /* value and arg are its own: it can be tried again */
 };
 
@@ -79,6 +80,7 @@ struct flow {
     uint8_t *key_memory;
     uint8_t space;
     bool key_heap; /* key_memory is malloc's: the store had no room */
+    bool check;    /* asks for the confirmation of reads */
     bool used;
 };
 
@@ -133,6 +135,7 @@ struct transfer {
     uint64_t after;    /* hash up to which the bucket at cursor has come */
     uint64_t asked_us; /* 0: nothing asked */
     uint64_t donor_nonce;
+    uint32_t tries;    /* requests since the last chunk */
     uint32_t epoch; /* in which the chunk was asked for */
     uint8_t donor;  /* NODE_NONE: choose one */
     uint8_t space;  /* the one being copied */
@@ -184,6 +187,7 @@ struct worker {
     struct call *calls_memory;
     struct list_link calls_free;
     uint32_t calls_free_n;
+    uint32_t own_calls; /* of the node itself, in progress */
     struct list_link ready;
     struct list_link checking; /* reads of this poll that want confirmation */
     struct list_link parked[PARKED_LISTS];
@@ -236,7 +240,6 @@ struct node {
     struct view_effects *effects;
     uint64_t progress_seen[WORKERS_MAX];
     uint64_t pinged_us;
-    bool healthy;
     bool wipe;
     bool left;
     uint32_t adopted_told; /* the epoch of the last VIEW_EVENT_ADOPTED */
@@ -306,6 +309,8 @@ void step_worker(struct worker *w, const struct msg *msg, uint8_t from);
 struct flow *flow_reserve(struct worker *w);
 void flow_give_back(struct worker *w, struct flow *f);
 void flow_open(struct worker *w, struct flow *f, const struct step *s);
+/* Ends a flow that nobody waits for. */
+void flow_close(struct worker *w, struct flow *f);
 struct flow *flow_of_ref(struct worker *w, uint32_t ref);
 /* Opens a flow that asks a majority to confirm the reads in worker.checking. */
 void flow_check_reads(struct worker *w);
@@ -357,6 +362,8 @@ void control_poll(struct worker *w);
 void control_frame(struct worker *w, const struct frame *frame);
 void control_event(struct worker *w, struct view_event *event);
 uint64_t control_deadline(const struct worker *w);
+/* Whether workers have told the control worker something that it has not taken up. */
+bool control_wanted(const struct worker *w);
 /* Every worker: adopts the published view if it is newer. */
 void control_adopt(struct worker *w);
 

@@ -35,6 +35,10 @@ static void default_u64(uint64_t *field, uint64_t value)
     *field = *field != 0 ? *field : value;
 }
 
+/* A stored value may carry its deadline in front, and its evaluation leaves room for that. */
+#define VALUE_SPARE 64u
+#define CHUNK_BYTES_MAX (16u * 1024u * 1024u)
+
 static void set_defaults(struct node_config *c)
 {
     default_u32(&c->calls_max, 4096);
@@ -48,7 +52,7 @@ static void set_defaults(struct node_config *c)
     default_u64(&c->no_lease_us, c->view.lease_us);
     default_u64(&c->sweep_us, 1000000);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        default_u32(&c->spaces[i].store.value_bytes_max, STORE_VALUE_MAX - 64);
+        default_u32(&c->spaces[i].store.value_bytes_max, STORE_VALUE_MAX - VALUE_SPARE);
     }
 }
 
@@ -58,7 +62,12 @@ static bool config_valid(const struct node_config *c)
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         any |= c->spaces[i].ops != NULL;
     }
-    return any && c->workers > 0 && c->workers <= WORKERS_MAX && c->self < NODES_MAX &&
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        any &= c->spaces[i].ops == NULL ||
+               c->spaces[i].store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE;
+    }
+    return any && view_config_invalid(&c->view) == NULL && c->chunk_bytes <= CHUNK_BYTES_MAX &&
+           c->workers > 0 && c->workers <= WORKERS_MAX && c->self < NODES_MAX &&
            c->view.self == c->self && c->view.nonce != 0 && c->flows_max < SLOT_INDEX_MAX;
 }
 
@@ -205,7 +214,6 @@ int node_create(const struct node_config *config, const struct env *env, uint64_
         goto out;
     }
     memset(n->workers, 0, n->config.workers * sizeof *n->workers);
-    n->healthy = true;
     view_init(&n->machine, &n->config.view, now_us);
 #ifdef HK_MUTANTS
     for (uint32_t i = 0; i < VIEW_RULES; i++) {
@@ -264,6 +272,11 @@ static void free_worker(struct worker *w)
             store_thread_unregister(w->threads[i]);
         }
         free(w->engine_state[i]);
+    }
+    for (uint32_t i = 1; w->flows_memory != NULL && i <= w->node->config.flows_max; i++) {
+        if (w->flows_memory[i].key_heap) {
+            free(w->flows_memory[i].key_memory);
+        }
     }
     output_deinit(w);
     free(w->chunk);

@@ -80,6 +80,7 @@ void flow_open(struct worker *w, struct flow *f, const struct step *s)
         f->key = s->call->op.key;
         s->call->flow = f;
         s->call->state = CALL_ISSUED;
+        s->call->ungated = false;
     } else {
         flow_copy_key(w, f, s);
         w->stats.other_flows++;
@@ -88,7 +89,7 @@ void flow_open(struct worker *w, struct flow *f, const struct step *s)
     flow_arm(w, f);
 }
 
-static void flow_close(struct worker *w, struct flow *f)
+void flow_close(struct worker *w, struct flow *f)
 {
     HK_ASSERT(f->used && f->call == NULL && list_empty(&f->checking));
     wheel_disarm(&w->wheel, &f->timer);
@@ -101,6 +102,7 @@ static void flow_close(struct worker *w, struct flow *f)
     f->key_memory = NULL;
     f->key_heap = false;
     f->used = false;
+    f->check = false;
     f->key = bytes_of(NULL, 0);
     /* Answers that are still under way to this slot name the old generation. */
     f->slot.gen++;
@@ -172,7 +174,7 @@ static void note_ignored(struct worker *w, const struct effect *e, uint8_t from)
 static void suspect_silent(struct worker *w, const struct flow *f, const struct effect *e)
 {
     uint64_t lease_us = w->node->config.view.lease_us;
-    if (e->kind != EFF_BCAST || w->now_us - f->waiting_us <= lease_us) {
+    if (e->kind != EFF_BCAST || e->slot != f->slot.ref || w->now_us - f->waiting_us <= lease_us) {
         return;
     }
     nodeset silent = e->set & ~nodeset_of(w->node->config.self);
@@ -204,7 +206,7 @@ void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kin
         .from = NODE_NONE,
         .self = n->config.self,
         .confirms =
-            atomic_load_explicit(&n->confirms, memory_order_relaxed) &&
+            atomic_load_explicit(&n->confirms, memory_order_acquire) &&
             w->view.epoch == atomic_load_explicit(&n->published_epoch, memory_order_relaxed),
         .now_us = w->now_us,
         .random = random_next(&w->random),
@@ -482,6 +484,7 @@ void flow_check_reads(struct worker *w)
         return; /* the next poll tries again */
     }
     f->used = true;
+    f->check = true;
     f->space = space;
     f->call = NULL;
     f->key = bytes_of(NULL, 0);

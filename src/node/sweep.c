@@ -10,17 +10,12 @@
 #define STEP_US 1000u    /* between two steps, at the least */
 #define STEP_BUCKETS 64u /* buckets a step, when the store is small enough for that */
 #define STEP_BUCKETS_MAX 1024u
-
-struct sweep_visit {
-    struct worker *worker;
-    const struct engine_ops *ops;
-};
+#define OWN_CALLS_MAX 256u     /* deletions of expired values under way */
 
 static void visit(void *context, struct bytes key, uint64_t hash, const struct key_meta *meta,
                   struct bytes value)
 {
-    struct sweep_visit *v = context;
-    struct sweep *sweep = &v->worker->sweep;
+    struct sweep *sweep = context;
     int64_t expired_ms = 0;
     if ((meta->flags & KEY_DEADLINE) != 0 && value.n >= 8 && get_u64(value.at) <= sweep->wall_ms) {
         expired_ms = (int64_t)get_u64(value.at);
@@ -52,7 +47,9 @@ static void expire(struct worker *w, struct bytes key, uint64_t hash, int64_t de
         .session = SESSION_NONE,
         .op = {.kind = OP_EXPIRED, .space = w->sweep.space, .key = key, .number = deadline_ms},
     };
-    if (!list_empty(&w->calls_free)) {
+    /* Clients come first: what finds no room is met again in the next pass. */
+    if (w->calls_free_n > w->node->config.calls_max / 2 && w->own_calls < OWN_CALLS_MAX) {
+        w->own_calls++;
         call_take(w, &request, hash);
     }
 }
@@ -79,18 +76,17 @@ static void treat(struct worker *w, const struct sweep_key *k)
     step_key(w, &s);
 }
 
-static bool next_space(struct worker *w)
+static void sweep_next_space(struct worker *w)
 {
     struct sweep *sweep = &w->sweep;
     sweep->cursor = 0;
     while (++sweep->space < SPACES_MAX) {
         if (w->node->spaces[sweep->space].ops != NULL) {
-            return true;
+            return;
         }
     }
     sweep->space = w->node->first_space;
     sweep->soon = false;
-    return false;
 }
 
 void sweep_restart(struct worker *w)
@@ -130,21 +126,20 @@ void sweep_poll(struct worker *w)
         return;
     }
     const struct space *space = &w->node->spaces[sweep->space];
-    struct sweep_visit v = {.worker = w, .ops = space->ops};
     uint32_t buckets = pace(w, space->store);
     sweep->keys_n = 0;
     sweep->bytes_n = 0;
     sweep->wall_ms = w->wall_ms;
     do {
         sweep->cursor =
-            store_walk(space->store, w->threads[sweep->space], sweep->cursor, visit, &v);
+            store_walk(space->store, w->threads[sweep->space], sweep->cursor, visit, sweep);
         buckets--;
     } while (sweep->cursor != 0 && buckets > 0 && sweep->keys_n < SWEEP_KEYS_MAX);
     for (uint32_t i = 0; i < sweep->keys_n; i++) {
         treat(w, &sweep->keys[i]);
     }
     if (sweep->cursor == 0) {
-        (void)next_space(w);
+        sweep_next_space(w);
     }
 }
 

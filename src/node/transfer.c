@@ -16,7 +16,13 @@
 #define ITEM_HEADER 20u /* ts 8, kind 1, flags 1, vflags 1, zero 1, key bytes 4, value bytes 4 */
 #define CHUNK_HEADER 8u /* the next `after` */
 #define CHUNK_MOST (MSG_VALUE_MAX - 64u)
-#define ASK_AGAIN_US 50000u
+#define ASK_AGAIN_US 50000u   /* doubled at each try */
+#define ASK_SHIFT_MAX 6u
+#define ASK_TRIES_MAX 8u      /* then another donor is asked */
+#define CHUNK_BUCKETS 512u    /* walked for one chunk at the most: worker 0 also sends heartbeats */
+
+_Static_assert(CHUNK_HEADER + ITEM_HEADER + STORE_KEY_MAX + (uint64_t)STORE_VALUE_MAX <= MSG_VALUE_MAX,
+               "the largest item fits a chunk");
 
 /* ---- Donor ---- */
 
@@ -38,7 +44,7 @@ static void chunk_reserve(struct worker *w, uint64_t bytes)
     uint64_t capacity =
         bytes > 2u * (uint64_t)w->chunk_capacity ? bytes : 2u * (uint64_t)w->chunk_capacity;
     uint8_t *at = realloc(w->chunk, capacity);
-    HK_ASSERT(at != NULL);
+    HK_ASSERT(at != NULL); /* as in output.c: bounded, and there is no honest way on */
     w->chunk = at;
     w->chunk_capacity = (uint32_t)capacity;
 }
@@ -89,6 +95,7 @@ static void chunk_fill(struct worker *w, uint8_t space, uint64_t *cursor, uint64
     struct store_thread *thread = w->threads[space];
     chunk_reserve(w, 2u * w->node->config.chunk_bytes);
     w->chunk_bytes = CHUNK_HEADER;
+    uint32_t buckets = CHUNK_BUCKETS;
     do {
         struct chunk c = {
             .worker = w, .space = space, .after = *after, .least = UINT64_MAX, .count = true};
@@ -109,7 +116,7 @@ static void chunk_fill(struct worker *w, uint8_t space, uint64_t *cursor, uint64
         }
         *cursor = next;
         *after = 0;
-    } while (*cursor != 0 && w->chunk_bytes < w->node->config.chunk_bytes);
+    } while (*cursor != 0 && --buckets > 0 && w->chunk_bytes < w->node->config.chunk_bytes);
 }
 
 static bool may_donate(const struct worker *w, const struct msg *ask, uint8_t from)
@@ -175,6 +182,7 @@ static void choose_donor(struct worker *w)
     t->donor_nonce = w->view.members[t->donor].nonce;
     t->cursor = 0;
     t->after = 0;
+    t->tries = 0;
     t->space = w->node->first_space;
 }
 
@@ -217,12 +225,13 @@ void transfer_poll(struct worker *w)
         transfer_finish(w);
         return;
     }
-    if (t->asked_us != 0 && w->now_us - t->asked_us < ASK_AGAIN_US) {
+    if (w->now_us < transfer_deadline(w)) {
         return;
     }
-    if (t->donor == NODE_NONE) {
+    if (t->donor == NODE_NONE || t->tries == ASK_TRIES_MAX) {
         choose_donor(w);
     }
+    t->tries++;
     struct msg ask = {
         .space = t->space,
         .kind = MSG_CHUNK_ASK,
@@ -241,7 +250,8 @@ uint64_t transfer_deadline(const struct worker *w)
     if (t->done || !is_shadow(w) || w->node->adopted_told != w->view.epoch) {
         return UINT64_MAX;
     }
-    return t->asked_us == 0 ? w->now_us : t->asked_us + ASK_AGAIN_US;
+    uint32_t shift = t->tries < ASK_SHIFT_MAX ? t->tries : ASK_SHIFT_MAX;
+    return t->asked_us == 0 ? w->now_us : t->asked_us + ((uint64_t)ASK_AGAIN_US << shift >> 1);
 }
 
 /* Steps one item through the engine; false when memory refused it. */
@@ -324,6 +334,7 @@ static void take_chunk(struct worker *w, const struct msg *m, uint8_t from)
     t->cursor = m->ts;
     t->after = get_u64(m->value.at);
     t->asked_us = 0;
+    t->tries = 0;
     if (t->cursor == 0 && t->after == 0 && !next_space(w->node, t)) {
         transfer_finish(w);
     }

@@ -40,7 +40,8 @@ static bool has_mail(struct worker *w)
     return !ring_mpsc_empty(&w->mail) || !ring_mpsc_empty(&w->wakes) ||
            atomic_load_explicit(&w->wake_all, memory_order_acquire) ||
            atomic_load_explicit(&w->ping, memory_order_acquire) ||
-           atomic_load_explicit(&w->node->published_epoch, memory_order_acquire) != w->view.epoch;
+           atomic_load_explicit(&w->node->published_epoch, memory_order_acquire) != w->view.epoch ||
+           (w->index == 0 && control_wanted(w));
 }
 
 bool worker_sleep(struct worker *w)
@@ -140,6 +141,10 @@ static uint32_t take_requests(struct worker *w, uint32_t max)
 
 static void flow_timer(struct worker *w, struct flow *f)
 {
+    if (f->check && list_empty(&f->checking)) {
+        flow_close(w, f); /* its reads have been answered otherwise */
+        return;
+    }
     if (f->call != NULL && f->call->gated) {
         /* Gating has a bound: two sessions may gate each other when messages were lost. */
         f->call->gated = false;
@@ -222,8 +227,9 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
     result.events += input_frames(w, max_events);
     if (w->index == 0) {
         control_poll(w);
-        control_adopt(w);
     }
+    /* The lease that is read next may be of a view that was published meanwhile. */
+    control_adopt(w);
     refresh_lease(w);
     result.events += take_requests(w, max_events);
     result.events += take_timers(w, max_events);
@@ -250,11 +256,16 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 
 uint64_t worker_deadline(const struct worker *w)
 {
-    if (!list_empty(&w->ready) || !list_empty(&w->checking) || w->self.body > 0 || w->nudges > 0) {
+    const struct node *n = w->node;
+    bool confirm = !list_empty(&w->checking) && !list_empty(&w->flows_free);
+    if (!list_empty(&w->ready) || confirm || w->self.body > 0 || w->nudges > 0) {
         return w->now_us;
     }
     uint64_t due = wheel_deadline(&w->wheel);
     if (w->index == 0) {
+        if (n->wipe || n->left) {
+            return w->now_us; /* whoever runs the node has to hear of it */
+        }
         due = sooner(due, control_deadline(w));
         due = sooner(due, transfer_deadline(w));
         due = sooner(due, sweep_deadline(w));

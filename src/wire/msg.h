@@ -9,15 +9,19 @@
 
 #define MSG_HEADER 40u
 #define MSG_KEY_MAX 65536u
-#define MSG_VALUE_MAX (64u * 1024u * 1024u + 64u)
+/* The largest stored value (64 MiB and a deadline), packed with its key in a chunk of a join. */
+#define MSG_VALUE_MAX (64u * 1024u * 1024u + 64u + MSG_KEY_MAX + 64u)
 
 /* Kinds below MSG_NODE_FIRST belong to the engine of the message's space; from there on to the
  * node, and mean the same in every space. */
 enum { MSG_NODE_FIRST = 0xf0 };
 enum msg_node_kind {
-    MSG_CHUNK_ASK = MSG_NODE_FIRST, /* arg: cursor; a joiner asks a donor for a chunk */
+    MSG_CHUNK_ASK = MSG_NODE_FIRST, /* arg: cursor, ts: position inside its bucket; a joiner asks a
+                                       donor for a chunk */
     MSG_CHUNK,                      /* arg: cursor asked for; ts: next cursor, 0 at the end;
-                                       value: packed items (node/transfer.h) */
+                                       slot, gen: the position inside a bucket that
+                                       was asked for; value: the next such position, then packed
+                                       items (node/transfer.c) */
 };
 
 struct msg {
