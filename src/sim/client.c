@@ -284,7 +284,8 @@ void clients_follow(struct machine *from, struct machine *to)
 
 /* ---- Asking ---- */
 
-/* No operation may stay unanswered for longer than answer_us, unless its node stood still. */
+/* No operation may stay unanswered for longer than answer_us after its node took it, unless the node
+ * stood still. A node whose table is full takes nothing, but that empties within answer_us. */
 static uint64_t overdue_us(const struct world *world)
 {
     return world->setup.answer_us + world->setup.answer_us / 8 + 50000;
@@ -298,6 +299,7 @@ static void client_issue(struct world *world, struct client *c, uint32_t index)
     op->state = SIM_OP_QUEUED;
     op->arrived_step = world->step;
     op->begin_us = world->now_us;
+    op->taken_us = 0;
     op->before = c->ring_n == 0 ? NO_OP : c->ring[(c->ring_first + c->ring_n - 1) % WINDOW_MAX];
     c->ring[(c->ring_first + c->ring_n++) % WINDOW_MAX] = index;
     if (a->queue_first == NO_OP) {
@@ -344,6 +346,12 @@ static bool disturbed(const struct machine *m, const struct sim_op *op, uint32_t
            m->disturbed_us >= op->begin_us;
 }
 
+static bool overdue(const struct world *world, const struct sim_op *op)
+{
+    return op->taken_us == 0 ? world->now_us >= op->begin_us + 3 * overdue_us(world)
+                             : world->now_us >= op->taken_us + overdue_us(world);
+}
+
 void client_impatient(struct world *world, uint32_t index)
 {
     struct sim_op *op = op_at(world, index);
@@ -354,7 +362,7 @@ void client_impatient(struct world *world, uint32_t index)
     if (c->patience_us > 0) {
         trace_op(world, op, "has not answered, which its client does not stand any longer:");
         client_move(world, c);
-    } else if (disturbed(&world->machines[c->machine], op, c->worker)) {
+    } else if (disturbed(&world->machines[c->machine], op, c->worker) || !overdue(world, op)) {
         world_plan(world, world->now_us + overdue_us(world), HAPPENS_IMPATIENCE, index, 0, 0, NULL);
     } else {
         char text[200];
@@ -407,6 +415,7 @@ bool clients_request(struct machine *m, uint32_t worker, struct request *request
         op->next = a->given_op;
         a->given_op = i;
         op->state = SIM_OP_TAKEN;
+        op->taken_us = world->now_us;
         op->h.begin_us = 2 * m->poll_step;
         op->epoch = world->ghost.adopted_epoch[m->place];
         *request_out = (struct request){.session = c->session, .tag = i, .op = op->op};

@@ -45,6 +45,7 @@ struct sim_op {
                             way; else NO_OP */
     uint32_t epoch;    /* that its node was in when it took the operation */
     uint64_t begin_us; /* virtual */
+    uint64_t taken_us; /* when its node took it; 0: not yet */
     uint64_t arrived_step;
     enum sim_op_state state;
     bool extra; /* not of a kind that histories know */

@@ -362,7 +362,7 @@ static bool is_steady(const struct world *world, const struct view *view, uint8_
 static bool may_lose_before_first(const struct world *world)
 {
     for (uint32_t i = 0; i < world->setup.nodes; i++) {
-        if (world->machines[i].incarnation != 1) {
+        if (world->machines[i].incarnation != 1 || world->machines[i].node == NULL) {
             return false;
         }
     }
