@@ -355,6 +355,7 @@ void machine_split(struct machine *m, struct machine *zombie, bool keeps_state)
 {
     HK_ASSERT(m->state == MACHINE_PAUSED && zombie->node == NULL && machine_is_zombie(zombie));
     uint8_t place = zombie->place;
+    free(zombie->outputs); /* of an earlier zombie in this place */
     *zombie = *m;
     zombie->place = place;
     zombie->process->machine = zombie;
