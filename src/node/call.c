@@ -31,7 +31,8 @@ static bool serves(const struct worker *w, uint8_t space)
 static uint8_t *copy_bytes(struct worker *w, uint8_t space, struct bytes from, uint32_t *bytes_out)
 {
     uint32_t n = from.n > 0 ? from.n : 1;
-    uint8_t *at = store_alloc(w->threads[space], n);
+    /* Small, and a delete must go on when memory is short. */
+    uint8_t *at = store_alloc(w->threads[space], n, true);
     if (at != NULL) {
         if (from.n > 0) {
             memcpy(at, from.at, from.n);
@@ -59,7 +60,8 @@ static bool own_rest(struct worker *w, struct call *c)
         c->owned = true;
         return true;
     }
-    c->extra = store_alloc(w->threads[c->op.space], n);
+    /* Values that wait must not eat the headroom that followers' writes need. */
+    c->extra = store_alloc(w->threads[c->op.space], n, false);
     if (c->extra == NULL) {
         return false;
     }

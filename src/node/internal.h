@@ -135,7 +135,7 @@ struct transfer {
     uint64_t after;    /* hash up to which the bucket at cursor has come */
     uint64_t asked_us; /* 0: nothing asked */
     uint64_t donor_nonce;
-    uint32_t tries;    /* requests since the last chunk */
+    uint32_t tries; /* requests since the last chunk */
     uint32_t epoch; /* in which the chunk was asked for */
     uint8_t donor;  /* NODE_NONE: choose one */
     uint8_t space;  /* the one being copied */
@@ -210,6 +210,7 @@ struct worker {
     struct transfer transfer;
 
     struct node_stats stats;
+    struct node_stats stats_told; /* as of the last publication */
 
     /* Written by others. */
     struct ring_mpsc mail; /* outcomes of flows: room for every flow, so never full */
@@ -221,7 +222,8 @@ struct worker {
     _Atomic bool ping;     /* the control worker wants to see progress */
 
     /* Read by others. */
-    _Atomic uint32_t adopted;  /* epoch of view */
+    _Atomic uint64_t published[sizeof(struct node_stats) / sizeof(uint64_t)]; /* stats, relaxed */
+    _Atomic uint32_t adopted;                                                 /* epoch of view */
     _Atomic uint64_t progress; /* polls so far that answered a ping */
 };
 

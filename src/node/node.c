@@ -330,9 +330,8 @@ void node_stats(const struct node *node, struct node_stats *stats_out)
     uint64_t *sum = (uint64_t *)(void *)stats_out;
     memset(stats_out, 0, sizeof *stats_out);
     for (uint32_t i = 0; i < node->config.workers; i++) {
-        const uint64_t *one = (const uint64_t *)(const void *)&node->workers[i].stats;
         for (size_t k = 0; k < sizeof *stats_out / sizeof *sum; k++) {
-            sum[k] += one[k];
+            sum[k] += atomic_load_explicit(&node->workers[i].published[k], memory_order_relaxed);
         }
     }
 }

@@ -40,14 +40,17 @@ struct reply {
     struct answer answer; /* its bytes are good during the call only */
 };
 
-/* What a worker needs from outside. All callbacks run inside worker_poll on its thread, except
- * wake, which any worker's thread may call. None may call back into the node. */
+/* What a worker needs from outside. Callbacks run on the worker's thread, inside worker_poll (send
+ * and persist also inside worker_leave, worker_configure and worker_recover, reply also inside
+ * node_destroy), except wake, which any worker's thread may call. None may call back into the node,
+ * and send must not block: a bucket may be locked meanwhile. */
 struct env {
     void *context;
     /* The next frame that has arrived for this worker, false when there is none. The bytes stay
      * good until the next call. */
     bool (*receive)(void *context, uint32_t worker, struct bytes *frame_out);
-    /* Sends one sealed frame to the node that its header names as the target. */
+    /* Sends one sealed frame to the node that its header names as the target; the bytes are good
+     * during the call only. */
     void (*send)(void *context, uint32_t worker, uint8_t to, struct bytes frame);
     /* The next request that has arrived, false when there is none. Only for open sessions. */
     bool (*request)(void *context, uint32_t worker, struct request *request_out);
@@ -152,7 +155,7 @@ struct node_stats {
     uint64_t chunks_in, chunk_items;
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };
-/* Sums the workers' counters; approximate while they run. */
+/* Sums the workers' counters as of their last polls. */
 void node_stats(const struct node *node, struct node_stats *stats_out);
 
 /* A copy of the newest decided view, its lease and the node's status. Any thread. */

@@ -54,7 +54,7 @@ static void flow_arm(struct worker *w, struct flow *f)
 /* A flow without a call owns its key: the call's bytes would not outlive it. */
 static void flow_copy_key(struct worker *w, struct flow *f, const struct step *s)
 {
-    f->key_memory = store_alloc(w->threads[s->space], s->key.n > 0 ? s->key.n : 1);
+    f->key_memory = store_alloc(w->threads[s->space], s->key.n > 0 ? s->key.n : 1, true);
     f->key_heap = f->key_memory == NULL;
     if (f->key_heap) {
         /* A replay frees memory sooner than it costs any: it must not fail for lack of it. */

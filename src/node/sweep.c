@@ -10,7 +10,7 @@
 #define STEP_US 1000u    /* between two steps, at the least */
 #define STEP_BUCKETS 64u /* buckets a step, when the store is small enough for that */
 #define STEP_BUCKETS_MAX 1024u
-#define OWN_CALLS_MAX 256u     /* deletions of expired values under way */
+#define OWN_CALLS_MAX 256u /* deletions of expired values under way */
 
 static void visit(void *context, struct bytes key, uint64_t hash, const struct key_meta *meta,
                   struct bytes value)

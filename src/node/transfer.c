@@ -16,12 +16,13 @@
 #define ITEM_HEADER 20u /* ts 8, kind 1, flags 1, vflags 1, zero 1, key bytes 4, value bytes 4 */
 #define CHUNK_HEADER 8u /* the next `after` */
 #define CHUNK_MOST (MSG_VALUE_MAX - 64u)
-#define ASK_AGAIN_US 50000u   /* doubled at each try */
+#define ASK_AGAIN_US 50000u /* doubled at each try */
 #define ASK_SHIFT_MAX 6u
-#define ASK_TRIES_MAX 8u      /* then another donor is asked */
-#define CHUNK_BUCKETS 512u    /* walked for one chunk at the most: worker 0 also sends heartbeats */
+#define ASK_TRIES_MAX 8u   /* then another donor is asked */
+#define CHUNK_BUCKETS 512u /* walked for one chunk at the most: worker 0 also sends heartbeats */
 
-_Static_assert(CHUNK_HEADER + ITEM_HEADER + STORE_KEY_MAX + (uint64_t)STORE_VALUE_MAX <= MSG_VALUE_MAX,
+_Static_assert(CHUNK_HEADER + ITEM_HEADER + STORE_KEY_MAX + (uint64_t)STORE_VALUE_MAX <=
+                   MSG_VALUE_MAX,
                "the largest item fits a chunk");
 
 /* ---- Donor ---- */

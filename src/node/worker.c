@@ -214,6 +214,19 @@ static void background(struct worker *w)
     }
 }
 
+/* Counters are nobody's signal: relaxed, and only those that changed. */
+static void publish_stats(struct worker *w)
+{
+    const uint64_t *now = (const uint64_t *)(const void *)&w->stats;
+    uint64_t *told = (uint64_t *)(void *)&w->stats_told;
+    for (size_t i = 0; i < sizeof w->stats / sizeof *now; i++) {
+        if (now[i] != told[i]) {
+            told[i] = now[i];
+            atomic_store_explicit(&w->published[i], now[i], memory_order_relaxed);
+        }
+    }
+}
+
 struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_events)
 {
     struct poll_result result = {0, 0};
@@ -237,6 +250,7 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
     run_nudges(w);
     background(w);
     output_flush(w);
+    publish_stats(w);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if (w->threads[i] != NULL) {
             store_quiescent(w->threads[i]);

@@ -284,7 +284,7 @@ void clients_follow(struct machine *from, struct machine *to)
 
 /* ---- Asking ---- */
 
-/* No operation may stay unanswered for longer than answer_us after its node took it, unless the node
+/* No operation may stay unanswered for longer than answer_us after its node took it, unless that
  * stood still. A node whose table is full takes nothing, but that empties within answer_us. */
 static uint64_t overdue_us(const struct world *world)
 {

@@ -149,9 +149,9 @@ uint64_t store_hash(const struct store *store, struct bytes key)
     return hash_bytes(&store->index.secret, key);
 }
 
-void *store_alloc(struct store_thread *thread, size_t bytes)
+void *store_alloc(struct store_thread *thread, size_t bytes, bool force)
 {
-    return memory_take(&thread->memory, bytes, MEMORY_HEADROOM);
+    return memory_take(&thread->memory, bytes, force ? MEMORY_HEADROOM : MEMORY_NORMAL);
 }
 
 void store_free(struct store_thread *thread, void *at, size_t bytes)

@@ -134,8 +134,9 @@ uint64_t store_walk(struct store *store, struct store_thread *thread, uint64_t c
                     store_visit_fn *visit, void *context);
 
 /* ---- Scratch memory for the shell: from the same slabs and accounts, freed by the same thread
- * or any other; alignment 8. NULL past memory_max + headroom. ---- */
-void *store_alloc(struct store_thread *thread, size_t bytes);
+ * or any other; alignment 8. NULL past memory_max, or
+ * with force past its headroom. ---- */
+void *store_alloc(struct store_thread *thread, size_t bytes, bool force);
 void store_free(struct store_thread *thread, void *at, size_t bytes);
 
 struct store_stats {

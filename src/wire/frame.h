@@ -25,7 +25,7 @@ struct frame {
     uint8_t source;   /* node ids */
     uint8_t target;
     uint8_t source_worker;
-    uint8_t target_worker; /* already reduced modulo the target's number of workers */
+    uint8_t target_worker; /* the receiver reduces it modulo its number of workers */
     bool full;             /* the sender has no memory for new writes: nobody shall take one up */
     uint32_t epoch;        /* the sender's view */
     uint64_t cluster;      /* id from the configuration: strangers are told apart */

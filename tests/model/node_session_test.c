@@ -11,7 +11,7 @@
 
 #include "support/node_cluster.h"
 
-#define COMMANDS_MAX 8u
+#define COMMANDS_MAX 64u
 
 /* Sends its commands as one pipeline on worker 0 of node 0, and notes the answers. */
 struct pipeline {
@@ -192,6 +192,29 @@ static void a_pipeline_becomes_visible_in_order(void **state)
     cluster_destroy(p.cluster);
 }
 
+/* Behind an RMW the pipeline flows again: its updates are issued together, not one a round trip. */
+static void a_pipeline_flows_again_behind_an_rmw(void **state)
+{
+    (void)state;
+    static char keys[COMMANDS_MAX][8];
+    struct pipeline p;
+    uint32_t steps = 0;
+    start(&p, 0);
+    for (uint32_t i = 1; i < COMMANDS_MAX; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%u", i);
+    }
+    p.n = 0;
+    command(&p, (struct op){.kind = OP_ADD, .key = text("n"), .number = 1});
+    for (uint32_t i = 1; i < COMMANDS_MAX; i++) {
+        command(&p, (struct op){.kind = OP_SET, .key = text(keys[i]), .value = text("v")});
+    }
+    for (; p.answered < p.n; steps++) {
+        cluster_step(p.cluster, 100);
+    }
+    assert_in_range(steps, 1, COMMANDS_MAX / 2);
+    cluster_destroy(p.cluster);
+}
+
 static void closing_a_session_leaves_its_updates(void **state)
 {
     (void)state;
@@ -244,6 +267,7 @@ int main(void)
         cmocka_unit_test(one_keys_commands_take_effect_in_order),
         cmocka_unit_test(an_rmw_is_a_barrier),
         cmocka_unit_test(a_pipeline_becomes_visible_in_order),
+        cmocka_unit_test(a_pipeline_flows_again_behind_an_rmw),
         cmocka_unit_test(closing_a_session_leaves_its_updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -247,6 +247,56 @@ static void asynchronous_reads_need_a_majority(void **state)
     cluster_destroy(c);
 }
 
+/* Reads whose confirmation never came leave nothing behind that goes on asking. */
+static void unconfirmed_reads_leave_no_flow(void **state)
+{
+    (void)state;
+    struct cluster_config config = {
+        .nodes = 3, .workers = {1, 1, 1}, .hermes = hermes, .async_reads = true, .seed = 10};
+    config.hermes.async_reads = true;
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10000000);
+    for (uint32_t i = 1; i < 3; i++) {
+        cluster_cut(c, 0, i, true);
+        cluster_cut(c, i, 0, true);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(get(c, 0, "a").kind, ANSWER_ERROR);
+    }
+    struct node_stats before;
+    struct node_stats after;
+    for (int i = 0; i < 20; i++) {
+        cluster_step(c, 50000); /* a flow ends at its next timer */
+    }
+    node_stats(cluster_node(c, 0), &before);
+    for (int i = 0; i < 100; i++) {
+        cluster_step(c, 20000);
+    }
+    node_stats(cluster_node(c, 0), &after);
+    assert_int_equal(after.messages_out, before.messages_out);
+    cluster_destroy(c);
+}
+
+/* A donor with a large and empty index walks it in pieces: it has heartbeats to send. */
+static void a_donation_goes_in_small_steps(void **state)
+{
+    (void)state;
+    struct cluster_config config = {
+        .nodes = 3, .workers = {1, 1, 1}, .hermes = hermes, .keys_expected = 200000, .seed = 6};
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10000000);
+    assert_int_equal(set(c, 0, "a", "1").kind, ANSWER_OK);
+    cluster_kill(c, 1);
+    cluster_until(c, cluster_serving, NULL, 10000000);
+    cluster_restart(c, 1);
+    cluster_until(c, cluster_serving, NULL, 20000000);
+    struct node_stats stats;
+    node_stats(cluster_node(c, 1), &stats);
+    assert_true(stats.chunks_in > 20);
+    assert_value(get(c, 1, "a"), "1");
+    cluster_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +309,8 @@ int main(void)
         cmocka_unit_test(a_value_outlives_its_deadline_unharmed),
         cmocka_unit_test(tombstones_are_forgotten_by_all),
         cmocka_unit_test(asynchronous_reads_need_a_majority),
+        cmocka_unit_test(unconfirmed_reads_leave_no_flow),
+        cmocka_unit_test(a_donation_goes_in_small_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -302,7 +302,7 @@ static void test_force_has_a_headroom_that_ends_too(void **state)
     uint64_t end = LIMIT + LIMIT / 10 + 1024 * 1024;
     assert_true(forced > n);
     assert_true(full.bytes_used <= end && full.bytes_used > end - end / 100);
-    assert_null(store_alloc(f.thread, 200));
+    assert_null(store_alloc(f.thread, 200, true));
     assert_int_equal(put(&f, bytes_of(&forced, 8), 1, text("x"), false), HK_ERR_NOMEM);
 
     /* Above the limit, what is freed is not there for others before all is below the limit. */
@@ -410,13 +410,13 @@ static void test_scratch_memory(void **state)
     static const size_t sizes[] = {0, 1, 24, 1000, SLAB_CELL_MAX, SLAB_CELL_MAX + 1, 1000000};
     void *at[7];
     for (uint32_t i = 0; i < 7; i++) {
-        at[i] = store_alloc(f.threads[0], sizes[i]);
+        at[i] = store_alloc(f.threads[0], sizes[i], true);
         assert_non_null(at[i]);
         assert_int_equal((uintptr_t)at[i] % 8, 0);
         memset(at[i], 0xff, sizes[i]);
     }
     assert_true(stats_of(&f).bytes_used >= before + 1000000 + 2 * SLAB_CELL_MAX);
-    assert_null(store_alloc(f.threads[0], 8u << 20));
+    assert_null(store_alloc(f.threads[0], 8u << 20, true));
     for (uint32_t i = 0; i < 7; i++) {
         store_free(f.threads[1], at[i], sizes[i]);
     }
