@@ -527,6 +527,18 @@ static void retry(struct worker *w, struct call *c)
     }
 }
 
+/* A newer update committed, hence this one did. But when? If this process was dropped without knowing
+ * it, the newer one may be older than this call. A lease would tell; without leases a majority has
+ * to confirm that it is a member still, after the fact. */
+static void await_confirmation(struct worker *w, struct call *c)
+{
+    list_remove(&c->link);
+    c->state = CALL_CHECKING;
+    c->decided = true;
+    list_push_back(&w->checking, &c->link);
+    wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+}
+
 void call_outcome(struct worker *w, struct call *c, enum reply_code code)
 {
     bool async = space_of(w, c)->async_reads;
@@ -534,6 +546,8 @@ void call_outcome(struct worker *w, struct call *c, enum reply_code code)
     if (c->state == CALL_CHECKING) {
         if (code == REPLY_DONE) {
             call_finish(w, c, &c->answer);
+        } else if (c->decided) {
+            await_confirmation(w, c);
         } else {
             call_ready(w, c); /* read again: the view changed */
         }
@@ -548,6 +562,8 @@ void call_outcome(struct worker *w, struct call *c, enum reply_code code)
     } else if (c->expired_ms != 0) {
         c->expired_ms = 0;
         call_ready(w, c);
+    } else if (code == REPLY_OVERTAKEN && async) {
+        await_confirmation(w, c);
     } else {
         struct answer answer = c->answer;
         call_finish(w, c, &answer);
@@ -608,7 +624,7 @@ void call_timer(struct worker *w, struct call *c)
         issued_too_long(w, c);
         break;
     case CALL_CHECKING:
-        call_fail(w, c, HK_ERR_UNAVAILABLE);
+        call_fail(w, c, c->decided ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE);
         break;
     case CALL_FREE:
     case CALL_QUEUED:

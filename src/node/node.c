@@ -254,7 +254,7 @@ static void answer_open(struct worker *w)
             if (c->state == CALL_DONE) {
                 reply.answer = c->answer;
             } else {
-                bool unknown = c->state == CALL_ISSUED && c->expired_ms == 0;
+                bool unknown = (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided;
                 reply.answer = (struct answer){
                     .kind = ANSWER_ERROR,
                     .number = unknown ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE,

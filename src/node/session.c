@@ -37,7 +37,7 @@ static void before_add(struct before *b, const struct call *c)
 {
     if (unfinished(c) && (c->update || c->expired_ms != 0)) {
         b->update = true;
-        b->unissued |= c->state != CALL_ISSUED;
+        b->unissued |= c->state != CALL_ISSUED && !c->decided;
         b->rmw |= c->rmw || c->expired_ms != 0;
     }
 }

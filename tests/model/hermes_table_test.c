@@ -460,13 +460,14 @@ static void see_flow(const struct situation *s, const struct effect *e, struct s
 {
     switch (e->code) {
     case FLOW_CODE_DONE:
+    case FLOW_CODE_OVERTAKEN:
     case FLOW_CODE_LOST:
         if (s->input == HERMES_IN_UPDATE && s->state == HERMES_VALID) {
             SAME(e->slot, SPARE_REF);
         } else {
             SAME(e->slot, s->meta.owner);
         }
-        seen->done |= e->code == FLOW_CODE_DONE;
+        seen->done |= e->code != FLOW_CODE_LOST;
         seen->lost |= e->code == FLOW_CODE_LOST;
         break;
     case FLOW_CODE_NUDGE:

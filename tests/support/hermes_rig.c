@@ -139,7 +139,8 @@ static int free_slot(const struct rig_node *n)
 static void tell_flow(struct rig *r, uint8_t node, const struct effect *e)
 {
     struct rig_node *n = &r->nodes[node];
-    bool outcome = e->code == FLOW_CODE_DONE || e->code == FLOW_CODE_LOST;
+    bool outcome = e->code == FLOW_CODE_DONE || e->code == FLOW_CODE_OVERTAKEN ||
+                   e->code == FLOW_CODE_LOST;
     if (outcome && r->mail_waits) {
         HK_ASSERT(n->mails < RIG_MAILS);
         n->mail[n->mails++] = (struct rig_mail){.slot = e->slot, .code = e->code};
@@ -220,7 +221,7 @@ static void operation_ends(struct rig *r, uint8_t node, uint32_t slot, uint8_t c
     uint32_t update = n->operation[slot];
     n->operation[slot] = 0;
     r->updates[update].decided = true;
-    if (code == REPLY_DONE) {
+    if (code == REPLY_DONE || code == REPLY_OVERTAKEN) {
         history_done(r, node, update);
     } else if (r->updates[update].kind == RIG_RMW) {
         history_aborted(r, node, update);

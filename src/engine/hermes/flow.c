@@ -214,6 +214,9 @@ static void flow_told(struct slot *mine, const struct event *event, struct effec
     case FLOW_CODE_DONE:
         reply(mine, event, fx, REPLY_DONE);
         break;
+    case FLOW_CODE_OVERTAKEN:
+        reply(mine, event, fx, REPLY_OVERTAKEN);
+        break;
     case FLOW_CODE_LOST:
         reply(mine, event, fx, REPLY_LOST);
         break;

@@ -99,7 +99,8 @@ void hermes_turn_valid(struct key_step *s)
     if (meta->owner != 0) {
         /* Rules 4, 6b, 10: a higher ts committed, so an overtaken write took its place just before
          * it, and an overtaken RMW can never commit. */
-        hermes_end_pending(s, pending_special(meta) && !own ? FLOW_CODE_LOST : FLOW_CODE_DONE);
+        uint8_t beaten = pending_special(meta) ? FLOW_CODE_LOST : FLOW_CODE_OVERTAKEN;
+        hermes_end_pending(s, own ? FLOW_CODE_DONE : beaten);
     }
     meta->aux = 0;
     hermes_set_state(meta, s->config, HERMES_VALID);

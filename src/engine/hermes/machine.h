@@ -50,6 +50,7 @@ enum {
 /* EFF_FLOW -> EV_KEY beside FLOW_CODE_NUDGE. */
 enum {
     FLOW_CODE_DONE = CODE_ENGINE_FIRST, /* the update took effect */
+    FLOW_CODE_OVERTAKEN,                /* the same, shown by a newer update that committed */
     FLOW_CODE_LOST,                     /* it did not and never will */
     FLOW_CODE_GONE,                     /* nobody waits for this flow any more */
 };
