@@ -57,7 +57,7 @@ struct call {
     bool gated;   /* could complete, but an earlier command of its session has not */
     bool ungated; /* a timer passed: complete in whichever order */
     bool own;     /* the node's own operation, for no client */
-    bool decided;     /* its update took effect; the answer waits for a confirmation */
+    bool decided; /* its update took effect; the answer waits for a confirmation */
     bool owned;   /* value and arg are its own: it can be tried again */
 };
 

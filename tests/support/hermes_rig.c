@@ -139,8 +139,8 @@ static int free_slot(const struct rig_node *n)
 static void tell_flow(struct rig *r, uint8_t node, const struct effect *e)
 {
     struct rig_node *n = &r->nodes[node];
-    bool outcome = e->code == FLOW_CODE_DONE || e->code == FLOW_CODE_OVERTAKEN ||
-                   e->code == FLOW_CODE_LOST;
+    bool outcome =
+        e->code == FLOW_CODE_DONE || e->code == FLOW_CODE_OVERTAKEN || e->code == FLOW_CODE_LOST;
     if (outcome && r->mail_waits) {
         HK_ASSERT(n->mails < RIG_MAILS);
         n->mail[n->mails++] = (struct rig_mail){.slot = e->slot, .code = e->code};
