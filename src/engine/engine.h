@@ -91,9 +91,9 @@ enum {
 
 enum reply_code {
     REPLY_DONE,      /* committed */
-    REPLY_OVERTAKEN, /* the same, but all that shows it is a newer update that committed: it overlapped
-                        only if this process was a member all the while. A lease says so; without
-                        one a majority must */
+    REPLY_OVERTAKEN, /* the same, but only a newer update's commit shows it: that overlapped with
+                        this one if this process was a member all the while. A lease says so;
+                        without one a majority must */
     REPLY_LOST,      /* certainly did not and will not take effect; the node tries again */
 };
 

@@ -527,9 +527,9 @@ static void retry(struct worker *w, struct call *c)
     }
 }
 
-/* A newer update committed, hence this one did. But when? If this process was dropped without knowing
- * it, the newer one may be older than this call. A lease would tell; without leases a majority has
- * to confirm that it is a member still, after the fact. */
+/* A newer update committed, hence this one did. But when? If this process was dropped and does not
+ * know it, the newer one may be older than this call. A lease would tell; without leases a majority
+ * has to confirm that it is a member still, after the fact. */
 static void await_confirmation(struct worker *w, struct call *c)
 {
     list_remove(&c->link);
