@@ -24,13 +24,14 @@ struct pipeline {
     struct answer answers[COMMANDS_MAX];
     char values[COMMANDS_MAX][32];
     uint32_t session;
+    uint32_t node; /* whose worker 0 gets the commands */
     bool open;
 };
 
 static bool next_request(void *context, uint32_t node, uint32_t worker, struct request *out)
 {
     struct pipeline *p = context;
-    if (node != 0 || worker != 0 || !p->open || p->sent == p->n) {
+    if (node != p->node || worker != 0 || !p->open || p->sent == p->n) {
         return false;
     }
     *out = (struct request){.session = p->session, .tag = p->sent, .op = p->ops[p->sent]};
@@ -215,6 +216,44 @@ static void a_pipeline_flows_again_behind_an_rmw(void **state)
     cluster_destroy(p.cluster);
 }
 
+/* Keys that a dead coordinator left invalid are replayed; updates of them then compute on what was
+ * replayed, each once. */
+static void updates_follow_what_was_replayed(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    struct pipeline p;
+    start(&p, 0);
+    for (uint32_t i = 0; i < 8; i++) {
+        command(&p, (struct op){.kind = OP_SET, .key = text(keys[i]), .value = text("5")});
+    }
+    run(&p);
+    cluster_cut(p.cluster, 1, 0, true);
+    cluster_cut(p.cluster, 2, 0, true);
+    for (uint32_t i = 0; i < 8; i++) {
+        command(&p, (struct op){.kind = OP_SET, .key = text(keys[i]), .value = text("7")});
+    }
+    for (int i = 0; i < 20; i++) {
+        cluster_step(p.cluster, 100);
+    }
+    assert_int_equal(p.answered, 8);
+    cluster_kill(p.cluster, 0);
+    cluster_until(p.cluster, cluster_serving, NULL, 10000000);
+    p.n = p.sent = p.answered = 0;
+    p.node = 1;
+    assert_int_equal(worker_session_open(node_worker(cluster_node(p.cluster, 1), 0), &p.session),
+                     HK_OK);
+    for (uint32_t i = 0; i < 8; i++) {
+        command(&p, (struct op){.kind = OP_ADD, .key = text(keys[i]), .number = 1});
+    }
+    run(&p);
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(p.answers[i].kind, ANSWER_NUMBER);
+        assert_int_equal(p.answers[i].number, 8);
+    }
+    cluster_destroy(p.cluster);
+}
+
 static void closing_a_session_leaves_its_updates(void **state)
 {
     (void)state;
@@ -268,6 +307,7 @@ int main(void)
         cmocka_unit_test(an_rmw_is_a_barrier),
         cmocka_unit_test(a_pipeline_becomes_visible_in_order),
         cmocka_unit_test(a_pipeline_flows_again_behind_an_rmw),
+        cmocka_unit_test(updates_follow_what_was_replayed),
         cmocka_unit_test(closing_a_session_leaves_its_updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,9 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
 {
     struct place *p = &((struct place *)context)[worker];
     struct cluster *c = p->cluster;
+    if (!atomic_load(&c->members[p->node].alive)) {
+        return; /* it is being killed: nobody hears it */
+    }
     if (c->config.client.reply != NULL) {
         c->config.client.reply(c->config.client.context, p->node, worker, reply);
         return;
@@ -375,16 +378,9 @@ bool cluster_serving(struct cluster *c, void *context)
 void cluster_kill(struct cluster *c, uint32_t node)
 {
     struct member *m = &c->members[node];
-    struct cluster_client client = c->config.client;
     atomic_store(&m->alive, false);
-    c->config.client.reply = NULL;
     c->op = NULL;
-    bool answered = c->answered;
-    struct cluster_answer answer = c->answer;
     node_destroy(m->node);
-    c->answered = answered;
-    c->answer = answer;
-    c->config.client = client;
     m->node = NULL;
     for (uint32_t k = 0; k < CLUSTER_WORKERS_MAX; k++) {
         empty_place(&c->places[node][k]);

@@ -197,6 +197,18 @@ static void a_value_outlives_its_deadline_unharmed(void **state)
     cluster_destroy(c);
 }
 
+/* The sweep's own deletion of an expired value ends when that value is there no more. */
+static void an_expiry_that_comes_too_late_ends(void **state)
+{
+    (void)state;
+    struct cluster *c = three(1);
+    assert_int_equal(set(c, 0, "x", "stays").kind, ANSWER_OK);
+    struct op expired = {.kind = OP_EXPIRED, .key = text("x"), .number = 5};
+    assert_false(cluster_call(c, 1, &expired).applied);
+    assert_value(get(c, 2, "x"), "stays");
+    cluster_destroy(c);
+}
+
 static bool nothing_stored(struct cluster *c, void *context)
 {
     (void)context;
@@ -307,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_minority_refuses),
         cmocka_unit_test(values_expire_everywhere_at_once),
         cmocka_unit_test(a_value_outlives_its_deadline_unharmed),
+        cmocka_unit_test(an_expiry_that_comes_too_late_ends),
         cmocka_unit_test(tombstones_are_forgotten_by_all),
         cmocka_unit_test(asynchronous_reads_need_a_majority),
         cmocka_unit_test(unconfirmed_reads_leave_no_flow),
