@@ -22,6 +22,13 @@ static void publish_unlock(struct node *n)
     atomic_store_explicit(&n->publish_lock, false, memory_order_release);
 }
 
+void control_published(struct node *n, struct view *view_out)
+{
+    publish_lock(n);
+    *view_out = n->published;
+    publish_unlock(n);
+}
+
 static void publish_view(struct worker *w)
 {
     struct node *n = w->node;
@@ -281,9 +288,7 @@ void control_adopt(struct worker *w)
     }
     /* What was decided in the old epoch leaves in the old epoch. */
     output_flush(w);
-    publish_lock(n);
-    w->view = n->published;
-    publish_unlock(n);
+    control_published(n, &w->view);
     w->operational = view_operational(&w->view, n->config.self, n->config.view.nonce);
     if (w->index == 0) {
         if (n->portable_generation != w->view.generation) {

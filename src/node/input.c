@@ -15,7 +15,7 @@ struct burst {
     bool keyed[BURST_MAX]; /* hashes[i] is of a key that will be looked up */
 };
 
-static void step_message(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t from)
+int input_step(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t from)
 {
     struct step s;
     step_init(w, &s, msg->space, EV_MSG);
@@ -27,6 +27,7 @@ static void step_message(struct worker *w, const struct msg *msg, uint64_t hash,
     s.payload_flags = msg->vflags & KEY_VALUE_FLAGS;
     s.force = true;
     step_key(w, &s);
+    return s.err;
 }
 
 static void route_slot(struct worker *w, const struct msg *msg, uint8_t from)
@@ -50,7 +51,7 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
         const struct msg *msg = &b->msgs[i];
         switch ((enum engine_route)b->routes[i]) {
         case ROUTE_KEY:
-            step_message(w, msg, b->hashes[i], from);
+            (void)input_step(w, msg, b->hashes[i], from); /* refused: it will be sent again */
             break;
         case ROUTE_SLOT:
             route_slot(w, msg, from);

@@ -358,9 +358,13 @@ void input_self(struct worker *w);
 /* After a view was adopted: frames that came too early. */
 void input_early(struct worker *w);
 void input_note_full(struct worker *w, const struct frame *f);
+/* Steps the key of a message that routes to it; HK_ERR_NOMEM: memory refused its value. */
+int input_step(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t from);
 void input_batch(struct worker *w, struct bytes body, uint8_t from);
 
 /* ---- control.c: worker 0 ---- */
+/* The newest published view; any thread. */
+void control_published(struct node *n, struct view *view_out);
 void control_poll(struct worker *w);
 void control_frame(struct worker *w, const struct frame *frame);
 void control_event(struct worker *w, struct view_event *event);

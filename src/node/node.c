@@ -339,10 +339,7 @@ void node_stats(const struct node *node, struct node_stats *stats_out)
 void node_status(const struct node *node, uint64_t now_us, struct node_status *status_out)
 {
     struct node *n = (struct node *)(uintptr_t)node; /* only its lock is written */
-    while (atomic_exchange_explicit(&n->publish_lock, true, memory_order_acquire)) {
-    }
-    status_out->view = n->published;
-    atomic_store_explicit(&n->publish_lock, false, memory_order_release);
+    control_published(n, &status_out->view);
     status_out->lease_until_us = atomic_load_explicit(&n->lease_until_us, memory_order_acquire);
     status_out->epoch_adopted = atomic_load_explicit(&n->adopted, memory_order_acquire);
     status_out->status = (enum view_status)atomic_load_explicit(&n->status, memory_order_acquire);

@@ -255,23 +255,6 @@ uint64_t transfer_deadline(const struct worker *w)
     return t->asked_us == 0 ? w->now_us : t->asked_us + ((uint64_t)ASK_AGAIN_US << shift >> 1);
 }
 
-/* Steps one item through the engine; false when memory refused it. */
-static bool take_item(struct worker *w, const struct msg *item, uint8_t from)
-{
-    struct space *space = &w->node->spaces[item->space];
-    struct step s;
-    step_init(w, &s, item->space, EV_MSG);
-    s.event.msg = item;
-    s.event.from = from;
-    s.key = item->key;
-    s.hash = store_hash(space->store, item->key);
-    s.payload = item->value;
-    s.payload_flags = item->vflags & KEY_VALUE_FLAGS;
-    s.force = true;
-    step_key(w, &s);
-    return s.err == HK_OK;
-}
-
 /* HK_ERR_CORRUPT: stop here; HK_ERR_NOMEM: the chunk must come again. */
 static int take_items(struct worker *w, const struct msg *chunk, uint8_t from)
 {
@@ -300,7 +283,8 @@ static int take_items(struct worker *w, const struct msg *chunk, uint8_t from)
         if (ops->msg_invalid(&item) != NULL || ops->route(&item) != ROUTE_KEY) {
             return HK_ERR_CORRUPT;
         }
-        if (!take_item(w, &item, from)) {
+        uint64_t hash = store_hash(w->node->spaces[item.space].store, item.key);
+        if (input_step(w, &item, hash, from) != HK_OK) {
             return HK_ERR_NOMEM;
         }
         w->stats.chunk_items++;

@@ -204,8 +204,8 @@ static void refresh_lease(struct worker *w)
 
 static void background(struct worker *w)
 {
+    input_self(w);
     if (w->index == 0) {
-        input_self(w);
         transfer_poll(w);
         sweep_poll(w);
     }

@@ -218,7 +218,6 @@ static void describe_node(struct machine *m, struct node_config *config)
         .mlt_us = s->mlt_us,
         .grace_us = s->grace_us,
         .ack_to_all = s->o3,
-        .async_reads = s->async,
         .rules_off = sim->hermes_rules_off,
     };
     *config = (struct node_config){

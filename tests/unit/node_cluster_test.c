@@ -244,7 +244,6 @@ static void asynchronous_reads_need_a_majority(void **state)
     (void)state;
     struct cluster_config config = {
         .nodes = 3, .workers = {1, 1, 1}, .hermes = hermes, .async_reads = true, .seed = 9};
-    config.hermes.async_reads = true;
     struct cluster *c = cluster_create(&config);
     cluster_until(c, cluster_serving, NULL, 10000000);
     assert_int_equal(set(c, 0, "a", "1").kind, ANSWER_OK);
@@ -265,7 +264,6 @@ static void unconfirmed_reads_leave_no_flow(void **state)
     (void)state;
     struct cluster_config config = {
         .nodes = 3, .workers = {1, 1, 1}, .hermes = hermes, .async_reads = true, .seed = 10};
-    config.hermes.async_reads = true;
     struct cluster *c = cluster_create(&config);
     cluster_until(c, cluster_serving, NULL, 10000000);
     for (uint32_t i = 1; i < 3; i++) {

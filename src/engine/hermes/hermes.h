@@ -20,7 +20,6 @@ struct hermes_config {
     uint64_t mlt_us;    /* message-loss timeout ([H] 4.3.3) */
     uint64_t grace_us;  /* far above the life of any message: tombstones wait this long, twice */
     bool ack_to_all;    /* [H] O3; of no effect with more than 12 configured nodes */
-    bool async_reads;   /* [H] 4.3.6: a majority confirms reads; no lease is needed */
     uint64_t rules_off; /* HK_MUTANTS builds only: bits of enum hermes_rule */
 };
 
