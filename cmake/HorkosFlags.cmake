@@ -14,6 +14,9 @@ set(CMAKE_C_FLAGS_DEBUG "-O0 -g")
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(LIBURING REQUIRED IMPORTED_TARGET liburing)
+pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(INIH REQUIRED IMPORTED_TARGET inih)
 
 # Only the header of xxhash is used (XXH_INLINE_ALL), so there is nothing to link.
 find_path(HORKOS_XXHASH_INCLUDE xxhash.h REQUIRED)

@@ -1,0 +1,83 @@
+/* The sockets of one thread: bytes in by callback, bytes out from a queue, a wake-up from any
+ * thread. Two backends with one behaviour: io_uring (multishot receive into provided buffers, all
+ * submissions and waiting in one system call a round) and epoll where io_uring is missing or
+ * switched off.
+ *
+ * Threads. Everything belongs to the thread that created the loop, except loop_wake.
+ *
+ * Bounds. What is queued for output is the caller's to bound (stream_queued); what arrives is
+ * handed over at once, at most LOOP_RECEIVE_MAX bytes a call. */
+#ifndef HORKOS_NET_LOOP_H
+#define HORKOS_NET_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+#define LOOP_RECEIVE_MAX (64u * 1024u)
+
+struct loop;
+struct stream;
+
+enum loop_kind {
+    LOOP_AUTO, /* io_uring if this system has what the backend needs, else epoll */
+    LOOP_URING,
+    LOOP_EPOLL,
+};
+const char *loop_kind_name(enum loop_kind kind);
+
+/* HK_ERR_NOMEM; HK_ERR_IO if the system refuses (with LOOP_URING: or lacks what is needed), errno
+ * then says why. */
+int loop_create(enum loop_kind kind, struct loop **loop_out) __attribute__((warn_unused_result));
+/* Closes every stream without a callback. */
+void loop_destroy(struct loop *loop);
+/* Which backend it is: LOOP_URING or LOOP_EPOLL. */
+enum loop_kind loop_kind(const struct loop *loop);
+
+/* Hands queued output to the kernel, waits until something happens, somebody wakes the loop, or
+ * timeout_us has passed (0: does not wait; UINT64_MAX: for ever), then calls back for all that
+ * happened. Returns how many callbacks it made. */
+uint32_t loop_poll(struct loop *loop, uint64_t timeout_us);
+
+/* Ends the present or the next wait of loop_poll. Any thread. Cheap when nobody waits. */
+void loop_wake(struct loop *loop);
+
+struct stream_ops {
+    /* Bytes have arrived; they are good during the call. Not called while the stream is paused, but
+     * for what was under way when it was. */
+    void (*received)(void *owner, struct bytes bytes);
+    /* All that was queued has gone to the kernel. */
+    void (*drained)(void *owner);
+    /* The other side closed (error 0), or the connection broke (errno). Once, the last call; the
+     * stream is gone afterwards. Not called for stream_close. */
+    void (*closed)(void *owner, int error);
+};
+
+/* Takes over a connected, non-blocking stream socket and starts to receive. On an error the fd is
+ * still the caller's. HK_ERR_NOMEM, HK_ERR_IO. ops must outlive the stream. */
+int stream_open(struct loop *loop, int fd, const struct stream_ops *ops, void *owner,
+                struct stream **stream_out) __attribute__((warn_unused_result));
+
+/* Forgets the stream at once, queued output with it, and closes the socket; no more callbacks. May
+ * be called from within a callback, its own included. */
+void stream_close(struct stream *stream);
+/* The same once all output is out, or after linger_us; receives nothing more. No more callbacks. */
+void stream_finish(struct stream *stream, uint64_t linger_us);
+
+/* Room for bytes at the end of the output; valid until the next call on the stream or loop_poll.
+ * stream_commit says how many were written there. NULL: no memory; the queue is as it was. */
+uint8_t *stream_reserve(struct stream *stream, uint32_t bytes);
+void stream_commit(struct stream *stream, uint32_t bytes);
+/* Both in one, by copy. False: no memory. */
+bool stream_write(struct stream *stream, struct bytes bytes) __attribute__((warn_unused_result));
+/* Bytes that the kernel has not taken yet. */
+uint64_t stream_queued(const struct stream *stream);
+
+/* Receive nothing for a while: the kernel's buffers fill, and the other side notices. */
+void stream_pause(struct stream *stream);
+void stream_resume(struct stream *stream);
+
+int stream_fd(const struct stream *stream);
+
+#endif

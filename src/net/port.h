@@ -1,0 +1,70 @@
+/* A worker's connections with the workers of all peers: env.send and env.receive of one worker.
+ * Streams of the worker's loop below, links in them. Connections arrive ready made from the gate
+ * (gate.h); a frame for a worker pair that is not connected is dropped and counted, as a network
+ * would drop it.
+ *
+ * Threads. All of it belongs to the worker's thread, except port_offer. */
+#ifndef HORKOS_NET_PORT_H
+#define HORKOS_NET_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/nodeset.h"
+#include "net/handshake.h"
+#include "net/loop.h"
+
+struct port;
+
+struct port_config {
+    uint8_t self;
+    uint8_t worker;
+    uint32_t window;       /* bytes a connection (link.h) */
+    uint64_t queue_max;    /* bytes a connection */
+    uint64_t congested_at; /* bytes outstanding towards one peer from which on new updates shall
+                              wait */
+    /* A connection to a peer's worker is gone: the gate shall make a new one. On the worker's
+     * thread. */
+    void (*lost)(void *context, uint8_t node, uint8_t remote_worker, uint8_t local_worker,
+                 const char *why);
+    void *context;
+};
+
+/* HK_ERR_NOMEM. */
+int port_create(const struct port_config *config, struct loop *loop, struct port **port_out)
+    __attribute__((warn_unused_result));
+void port_destroy(struct port *port);
+
+/* A connection that has finished its handshake, from any thread; the port owns the socket from here
+ * on. It takes the place of an older one of the same worker pair. Wakes the loop. */
+void port_offer(struct port *port, int fd, const struct handshake_peer *peer);
+/* Takes up what was offered. Once a round, before the worker's poll. */
+void port_adopt(struct port *port);
+
+/* Sends one sealed frame; node and target worker are read from its header (reduced modulo the
+ * number of the peer's workers). Never blocks. */
+void port_send(struct port *port, struct bytes frame);
+/* The next frame that arrived; good until the next call. */
+bool port_receive(struct port *port, struct bytes *frame_out);
+/* Hands what was sent to the streams. Once a round, after the worker's poll. */
+void port_flush(struct port *port);
+
+/* Whether some node of `members` lags so far that new updates shall wait. */
+bool port_congested(const struct port *port, nodeset members);
+/* Drops what waits for nodes that are no members any more (their queue would only grow old). */
+void port_members(struct port *port, nodeset members);
+/* The nodes with which at least one connection stands. */
+nodeset port_connected(const struct port *port);
+
+struct port_stats {
+    uint64_t bytes_in, bytes_out;
+    uint64_t dropped_unconnected, dropped_full;
+    uint64_t connections; /* open now */
+    uint64_t faults;      /* connections closed because of what came over them */
+    uint64_t outstanding;
+};
+/* Any thread; as of the last port_flush. */
+void port_stats(const struct port *port, struct port_stats *stats_out);
+
+#endif

@@ -1,0 +1,121 @@
+/* The configuration of a node: one file in INI syntax, read by inih. Every option stands in one
+ * table (config.c): section, name, type, default, bounds, text; docs/CONFIG.md is generated from it
+ * and held against it by a test. An unknown section, an unknown option or a bad value is an error
+ * that names the file and the line and says what would be right.
+ *
+ * Sections: [node] this process, [cluster] what all nodes must share, [peers] id = host:port for
+ * every configured node (this one included), [clients] the Redis side, [user NAME] one a user with
+ * any number of `password` lines, [space N] one a space. */
+#ifndef HORKOS_SERVER_CONFIG_H
+#define HORKOS_SERVER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/nodeset.h"
+#include "net/gate.h"
+#include "net/loop.h"
+#include "node/node.h"
+#include "server/log.h"
+
+#define CONFIG_LISTENS_MAX 8u
+#define CONFIG_USERS_MAX 64u
+#define CONFIG_PASSWORDS_MAX 8u
+#define CONFIG_TEXT_MAX 512u
+
+struct config_user {
+    char name[128];
+    uint32_t passwords_n;
+    /* BLAKE2b-256 of each (crypto_generichash): the clear text does not stay in memory. Written in
+     * the file in clear, or as "blake2b:<64 hex digits>". */
+    uint8_t passwords[CONFIG_PASSWORDS_MAX][32];
+};
+
+struct config_space {
+    bool exists;
+    char engine[16];     /* "hermes" */
+    bool async_reads;    /* [H]: reads confirmed by a majority, for clocks that cannot be trusted */
+    bool ack_all;        /* O3: ACKs to all */
+    uint64_t memory_max; /* bytes; 0: no limit */
+    uint64_t keys_expected;
+};
+
+struct config {
+    char path[CONFIG_TEXT_MAX]; /* of the file; "" when made from text */
+
+    /* [node] */
+    uint8_t id;                       /* 0 .. 63 */
+    uint32_t workers;                 /* default 1 */
+    char state_file[CONFIG_TEXT_MAX]; /* default: "horkos-<id>.state" beside the file */
+    char log_file[CONFIG_TEXT_MAX];   /* default: standard error */
+    enum log_level log_level;         /* default info */
+    enum loop_kind io;                /* auto, io_uring, epoll */
+    uint32_t spin_us;                 /* how long an idle worker polls before it sleeps; 0 */
+    uint32_t leave_ms;                /* SIGTERM: how long to wait for a graceful leave; 5000 */
+
+    /* [cluster] */
+    char cluster[64]; /* name; its hash is the cluster's id */
+    uint64_t cluster_id;
+    char key_file[CONFIG_TEXT_MAX]; /* 64 hex digits, no group or other may read it */
+    uint8_t key[CLUSTER_KEY_BYTES];
+    uint32_t lease_ms;  /* 500; 50 .. 60000 */
+    uint32_t drift_ppm; /* clocks' rates differ by at most this; 10000 */
+
+    /* [peers] */
+    nodeset nodes;
+    struct gate_address peers[NODES_MAX];
+    struct gate_address peer_listen; /* [node] peer_listen; default: this node's entry in [peers] */
+    uint32_t peer_window;            /* [node] peer_window bytes; 4 MiB */
+    uint64_t peer_queue_max;         /* [node] peer_queue_max; 256 MiB */
+
+    /* [clients] */
+    struct gate_address
+        listens[CONFIG_LISTENS_MAX]; /* `listen`, repeatable; default 127.0.0.1:6379 */
+    uint32_t listens_n;
+    uint32_t clients_max;                       /* maxclients; 10000, of the node */
+    uint64_t clients_memory_max;                /* buffers of all clients together; 1 GiB */
+    uint32_t timeout_s;                         /* idle clients are closed; 0: never */
+    uint32_t bulk_bytes_max;                    /* proto-max-bulk-len; 64 MiB */
+    uint32_t arguments_max;                     /* 1048576 */
+    uint32_t query_bytes_max;                   /* 128 MiB */
+    uint32_t output_bytes_max;                  /* 256 MiB */
+    int64_t slowlog_us;                         /* slowlog-log-slower-than; 10000 */
+    uint32_t slowlog_max;                       /* slowlog-max-len; 128 */
+    struct config_user users[CONFIG_USERS_MAX]; /* requirepass is user "default" */
+    uint32_t users_n;
+
+    struct config_space spaces[SPACES_MAX]; /* default: [space 0] engine = hermes */
+};
+
+/* Reads and checks a file. On an error returns HK_ERR_INVALID (or HK_ERR_IO), and error_out (size
+ * bytes) is one line: "FILE:LINE: what is wrong, what would be right". */
+int config_read(const char *path, struct config *config_out, char *error_out, uint32_t size)
+    __attribute__((warn_unused_result));
+/* The same from text; relative paths are taken as they stand. Does not read the key file unless one
+ * is named. */
+int config_parse(struct bytes text, struct config *config_out, char *error_out, uint32_t size)
+    __attribute__((warn_unused_result));
+
+/* Writes docs/CONFIG.md's tables, from the table of options (horkos server --options). */
+void config_document(void (*line)(void *context, const char *text), void *context);
+
+/* CONFIG GET: Redis's names where the meaning is the same ("maxclients", "maxmemory",
+ * "proto-max-bulk-len", "timeout", "slowlog-log-slower-than", "slowlog-max-len", "requirepass",
+ * "loglevel", "save" (""), "appendonly" ("no"), "databases", ...), ours as "section.name". */
+typedef void config_emit_fn(void *context, struct bytes name, struct bytes value);
+uint32_t config_get(const struct config *config, struct bytes pattern, config_emit_fn *emit,
+                    void *context);
+/* CONFIG SET of one option that may change at run time: NULL, or why not (static text or good until
+ * the next call on this thread). */
+const char *config_set(struct config *config, struct bytes name, struct bytes value);
+/* CONFIG REWRITE: writes what CONFIG SET changed into the file, in place of the lines it had (new
+ * file, fsync, rename); comments stay. NULL, or why not. */
+const char *config_rewrite(const struct config *config);
+
+/* Constant time; user "" means "default". */
+bool config_auth(const struct config *config, struct bytes user, struct bytes secret);
+/* Whether user "default" has a password. */
+bool config_auth_required(const struct config *config);
+
+#endif
