@@ -1,7 +1,7 @@
 /* An established connection between two workers, without its socket: frames in and out as a byte
  * stream of records, each with a sequenced MAC; credits in bytes; large frames in fragments, so
- * that small ones (heartbeats above all) pass between them. Pure: bytes in, bytes out. docs/NET.md has
- * the format and the rules.
+ * that small ones (heartbeats above all) pass between them. Pure: bytes in, bytes out. docs/NET.md
+ * has the format and the rules.
  *
  * Order. Small frames of a link arrive in the order in which they were sent; large ones (over
  * LINK_FRAGMENT bytes) among themselves, too, each when its last fragment is there.
