@@ -2,7 +2,7 @@
 
 JOBS ?= $(shell nproc)
 
-.PHONY: all setup test format format-check campaign mutants clean help
+.PHONY: all run setup test format format-check campaign mutants clean help
 
 ## make               build the release: build/horkos
 all:
@@ -10,6 +10,12 @@ all:
 	    { echo "cmake or ninja is missing: run 'make setup' first" >&2; exit 1; }
 	cmake --preset release
 	cmake --build --preset release --parallel $(JOBS)
+
+## make run           setup, build, and a cluster of three nodes until Ctrl-C; RUN_ARGS='--nodes 5'
+RUN_ARGS ?=
+run: setup
+	@$(MAKE) --no-print-directory all
+	@build/horkos dev $(RUN_ARGS)
 
 ## make setup         install the packages of packages.txt (Debian 12; does nothing if all are there)
 setup:

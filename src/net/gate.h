@@ -6,7 +6,8 @@
  * a minute.
  *
  * Threads. gate_start and gate_stop by the owner; gate_lost and gate_stats from any thread. The
- * callbacks run on the gate's thread. */
+ * callbacks run on the gate's thread, the first perhaps before gate_start has returned; none may
+ * call gate_stop. */
 #ifndef HORKOS_NET_GATE_H
 #define HORKOS_NET_GATE_H
 
@@ -20,7 +21,8 @@
 
 struct gate;
 
-/* "host:port", "[v6]:port" or "unix:/path"; names are resolved each time a peer is called. */
+/* "host:port", "[v6]:port" or "unix:/path". A name to listen on is looked up once, in gate_start; a
+ * peer's name again now and then while calls fail, on a thread of its own. */
 struct gate_address {
     char text[GATE_ADDRESS_MAX];
 };
@@ -31,7 +33,7 @@ struct gate_config {
     struct handshake_self self;
     const struct gate_address *client_listen; /* client_listens of them */
     uint32_t client_listens;
-    struct gate_address peer_listen;
+    struct gate_address peer_listen;      /* empty: no peers come in */
     struct gate_address peers[NODES_MAX]; /* of the nodes in `nodes`; empty for self */
     nodeset nodes;
     uint32_t backoff_min_us, backoff_max_us; /* of calls; doubled with jitter */
@@ -52,16 +54,19 @@ struct gate_config {
  * what to do about it. HK_ERR_NOMEM. */
 int gate_start(const struct gate_config *config, char *error_out, uint32_t size,
                struct gate **gate_out) __attribute__((warn_unused_result));
-/* Closes the listeners: no new clients, peers as before (a node that drains). */
+/* Closes the listeners for clients, in the gate's next round: no new clients, peers as before (a
+ * node that drains). Any thread. */
 void gate_refuse_clients(struct gate *gate);
+/* Ends the thread, closes listeners and handshakes; what was handed on stays with who has it. */
 void gate_stop(struct gate *gate);
 /* The connection of this pair of workers is gone; if it is ours to make, it is made anew. */
 void gate_lost(struct gate *gate, uint8_t node, uint8_t remote_worker, uint8_t local_worker);
 
 struct gate_stats {
-    uint64_t clients, peers, calls, calls_failed;
-    uint64_t refused[HANDSHAKE_REFUSALS]; /* HANDSHAKE_OK: none; */
-    uint64_t timed_out, crowded;          /* handshakes given up; sockets closed at once */
+    uint64_t clients, peers; /* handed on */
+    uint64_t calls, calls_failed;
+    uint64_t refused[HANDSHAKE_REFUSALS]; /* HANDSHAKE_MAGIC: also those who hung up */
+    uint64_t timed_out, crowded;          /* strangers given up; sockets closed at once */
 };
 void gate_stats(const struct gate *gate, struct gate_stats *stats_out);
 

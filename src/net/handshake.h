@@ -1,8 +1,11 @@
 /* How two nodes prove to each other, at connect, that they hold the cluster's key, agree on a
  * version of the frames and say who they are. Pure: bytes in, bytes out. Three messages of fixed
- * length (docs/NET.md): the initiator's HELLO, the responder's ANSWER with its proof, the
- * initiator's PROOF. Keys of the session follow from the key and both nonces, so nothing recorded
- * from another session is ever accepted. */
+ * length (docs/NET.md): the initiator's HELLO, the responder's ANSWER, the initiator's PROOF, each
+ * with a proof of the key. Keys of the session follow from the key and all three messages, nonces
+ * included, so nothing recorded from another session is ever accepted. The key and what was said
+ * are wiped from struct handshake as soon as the handshake is over.
+ *
+ * Keyed BLAKE2b comes from libsodium: the process calls sodium_init once, at its start. */
 #ifndef HORKOS_NET_HANDSHAKE_H
 #define HORKOS_NET_HANDSHAKE_H
 
@@ -15,10 +18,13 @@
 #define HANDSHAKE_NONCE_BYTES 32u
 #define SESSION_KEY_BYTES 32u
 #define HANDSHAKE_MESSAGE_MAX 128u
+#define HANDSHAKE_WORKERS_MAX 64u /* of one node */
 
+/* The order of the checks. The first two can be forged by anybody, and so can the third on a HELLO;
+ * the last two are said by somebody who holds the key. */
 enum handshake_refusal {
     HANDSHAKE_OK,
-    HANDSHAKE_MAGIC,   /* these are not a node's bytes */
+    HANDSHAKE_MAGIC,   /* these are not a node's bytes, or not the message that is due */
     HANDSHAKE_VERSION, /* no version of the frames that both know */
     HANDSHAKE_CLUSTER, /* another cluster */
     HANDSHAKE_PROOF,   /* it does not know the key */
@@ -32,7 +38,7 @@ extern const char *const handshake_refusal_names[HANDSHAKE_REFUSALS];
 struct handshake_self {
     uint64_t cluster;
     uint8_t node;
-    uint8_t workers; /* how many this node has */
+    uint8_t workers; /* how many this node has: 1 .. HANDSHAKE_WORKERS_MAX */
     uint8_t key[CLUSTER_KEY_BYTES];
 };
 
@@ -43,7 +49,7 @@ struct session_keys {
 };
 struct handshake_peer {
     uint8_t node;
-    uint8_t workers;      /* of the peer */
+    uint8_t workers;      /* how many the peer has */
     uint8_t worker;       /* of the peer, at the other end of this connection */
     uint8_t local_worker; /* ours at this end */
     uint16_t version;     /* of the frames */

@@ -16,6 +16,10 @@
 #include "base/bytes.h"
 
 #define LOOP_RECEIVE_MAX (64u * 1024u)
+/* Output below this that the kernel takes at the first attempt is not reported by `drained`. */
+#define LOOP_DRAINED_MIN (16u * 1024u)
+/* How long output that was queued when the other side closed may take to get there. */
+#define LOOP_END_LINGER_US 1000000u
 
 struct loop;
 struct stream;
@@ -30,39 +34,57 @@ const char *loop_kind_name(enum loop_kind kind);
 /* HK_ERR_NOMEM; HK_ERR_IO if the system refuses (with LOOP_URING: or lacks what is needed), errno
  * then says why. */
 int loop_create(enum loop_kind kind, struct loop **loop_out) __attribute__((warn_unused_result));
-/* Closes every stream without a callback. */
+/* Closes every stream without a callback. Not from within one. */
 void loop_destroy(struct loop *loop);
 /* Which backend it is: LOOP_URING or LOOP_EPOLL. */
 enum loop_kind loop_kind(const struct loop *loop);
 
 /* Hands queued output to the kernel, waits until something happens, somebody wakes the loop, or
  * timeout_us has passed (0: does not wait; UINT64_MAX: for ever), then calls back for all that
- * happened. Returns how many callbacks it made. */
+ * happened. Returns how many callbacks it made, which may be none before the time is over: a
+ * signal, a wake-up of the past, or something that concerns only the loop also ends a wait. With 0
+ * and nothing to do the io_uring backend makes no system call, so a busy thread may call it often.
+ * Not from within a callback. */
 uint32_t loop_poll(struct loop *loop, uint64_t timeout_us);
 
-/* Ends the present or the next wait of loop_poll. Any thread. Cheap when nobody waits. */
+/* Ends the present or the next wait of loop_poll (a call with timeout 0 is no wait). What the
+ * caller wrote before is seen by the loop's thread after that wait. Any thread, as long as the loop
+ * exists. Makes no system call when nobody waits. */
 void loop_wake(struct loop *loop);
 
 struct stream_ops {
     /* Bytes have arrived; they are good during the call. Not called while the stream is paused, but
      * for what was under way when it was. */
     void (*received)(void *owner, struct bytes bytes);
-    /* All that was queued has gone to the kernel. */
+    /* All that was queued has gone to the kernel. Called if that took more than one attempt or was
+     * an output of LOOP_DRAINED_MIN bytes and more; so who stops at a bound of stream_queued and
+     * waits for this call must not choose a bound below LOOP_DRAINED_MIN. May be NULL. */
     void (*drained)(void *owner);
+    /* The other side has shut its half: nothing more arrives. True: the owner may still send, and
+     * ends the stream itself by stream_finish or stream_close; `closed` comes only if the
+     * connection breaks. False, or no such function: `closed` comes at once. May be NULL. */
+    bool (*ended)(void *owner);
     /* The other side closed (error 0), or the connection broke (errno). Once, the last call; the
-     * stream is gone afterwards. Not called for stream_close. */
+     * stream is gone afterwards, and in this call it takes only stream_close (which is not needed).
+     * Not called for stream_close. Output that was queued when the other side closed is still
+     * delivered if it takes it within LOOP_END_LINGER_US. */
     void (*closed)(void *owner, int error);
 };
 
 /* Takes over a connected, non-blocking stream socket and starts to receive. On an error the fd is
- * still the caller's. HK_ERR_NOMEM, HK_ERR_IO. ops must outlive the stream. */
+ * still the caller's. HK_ERR_NOMEM, HK_ERR_IO. ops must outlive the stream. No callback before the
+ * next loop_poll. */
 int stream_open(struct loop *loop, int fd, const struct stream_ops *ops, void *owner,
                 struct stream **stream_out) __attribute__((warn_unused_result));
 
-/* Forgets the stream at once, queued output with it, and closes the socket; no more callbacks. May
- * be called from within a callback, its own included. */
+/* Forgets the stream at once, queued output with it, and closes the socket (io_uring: by the end of
+ * the next loop_poll, for the kernel has to let go of it); no more callbacks. May be called from
+ * within a callback, its own included. */
 void stream_close(struct stream *stream);
-/* The same once all output is out, or after linger_us; receives nothing more. No more callbacks. */
+/* The same once all output is out, or after linger_us; what arrives is thrown away. To let the
+ * other side read the last bytes before the connection goes, our side is shut down first, and the
+ * socket closed when the other has closed its own or linger_us is over. No more callbacks; the
+ * stream is not the caller's any more. */
 void stream_finish(struct stream *stream, uint64_t linger_us);
 
 /* Room for bytes at the end of the output; valid until the next call on the stream or loop_poll.
@@ -74,7 +96,9 @@ bool stream_write(struct stream *stream, struct bytes bytes) __attribute__((warn
 /* Bytes that the kernel has not taken yet. */
 uint64_t stream_queued(const struct stream *stream);
 
-/* Receive nothing for a while: the kernel's buffers fill, and the other side notices. */
+/* Receive nothing for a while: the kernel's buffers fill, and the other side notices. Takes effect
+ * with the next loop_poll, so a pause that ends before costs nothing. A paused stream may learn
+ * that its connection is gone only when it is resumed. */
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 

@@ -23,9 +23,10 @@ struct port_config {
     uint32_t window;       /* bytes a connection (link.h) */
     uint64_t queue_max;    /* bytes a connection */
     uint64_t congested_at; /* bytes outstanding towards one peer from which on new updates shall
-                              wait */
+                              wait; LINK_CREDIT_LAG a connection does not count, the peer may have
+                              taken that without saying so yet */
     /* A connection to a peer's worker is gone: the gate shall make a new one. On the worker's
-     * thread. */
+     * thread, from within loop_poll, port_adopt or port_flush; may not call the port. */
     void (*lost)(void *context, uint8_t node, uint8_t remote_worker, uint8_t local_worker,
                  const char *why);
     void *context;
@@ -37,7 +38,9 @@ int port_create(const struct port_config *config, struct loop *loop, struct port
 void port_destroy(struct port *port);
 
 /* A connection that has finished its handshake, from any thread; the port owns the socket from here
- * on. It takes the place of an older one of the same worker pair. Wakes the loop. */
+ * on, and peer->local_worker is the port's. It takes the place of an older one of the same worker
+ * pair, adopted or still offered, of which nobody is told. What waits is bounded by the number of
+ * worker pairs. Wakes the loop. */
 void port_offer(struct port *port, int fd, const struct handshake_peer *peer);
 /* Takes up what was offered. Once a round, before the worker's poll. */
 void port_adopt(struct port *port);
@@ -45,24 +48,31 @@ void port_adopt(struct port *port);
 /* Sends one sealed frame; node and target worker are read from its header (reduced modulo the
  * number of the peer's workers). Never blocks. */
 void port_send(struct port *port, struct bytes frame);
-/* The next frame that arrived; good until the next call. */
+/* The next frame that arrived, from one connection after the other; good until the next call of
+ * this, port_adopt or loop_poll. What a connection had brought before it ended still comes. */
 bool port_receive(struct port *port, struct bytes *frame_out);
-/* Hands what was sent to the streams. Once a round, after the worker's poll. */
+/* Hands what was sent to the streams, as far as little enough is queued there for view frames to
+ * get past. Once a round, after the worker's poll. */
 void port_flush(struct port *port);
 
 /* Whether some node of `members` lags so far that new updates shall wait. */
 bool port_congested(const struct port *port, nodeset members);
-/* Drops what waits for nodes that are no members any more (their queue would only grow old). */
+/* Drops what waits for nodes that are no members any more (their queue would only grow old), but
+ * for view frames: such a node may be about to join. */
 void port_members(struct port *port, nodeset members);
 /* The nodes with which at least one connection stands. */
 nodeset port_connected(const struct port *port);
 
 struct port_stats {
     uint64_t bytes_in, bytes_out;
-    uint64_t dropped_unconnected, dropped_full;
-    uint64_t connections; /* open now */
-    uint64_t faults;      /* connections closed because of what came over them */
-    uint64_t outstanding;
+    uint64_t dropped_unconnected; /* sent while there was no connection */
+    uint64_t dropped_full;        /* sent while the queue was full (or there was no memory) */
+    uint64_t dropped_view;        /* view frames that arrived faster than they were received */
+    uint64_t connections;         /* open now */
+    uint64_t faults;              /* connections closed because of what came over them */
+    uint64_t ended;               /* connections that the other side or the network ended */
+    uint64_t outstanding;         /* bytes queued or under way */
+    uint64_t held;                /* bytes of memory, streams not included */
 };
 /* Any thread; as of the last port_flush. */
 void port_stats(const struct port *port, struct port_stats *stats_out);

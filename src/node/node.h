@@ -137,6 +137,15 @@ void worker_configure(struct worker *control, nodeset configured);
 /* The operator says that only these of the configured nodes are left. Only worker 0. */
 void worker_recover(struct worker *control, nodeset survivors);
 
+/* Keys of a space that exist here (no tombstones, nothing past its deadline by env.wall_ms): emits
+ * those of one bucket, or of a few as long as they are empty, and returns the next cursor; 0 is
+ * both the start and the end, and the answer for a space that does not exist. Every key that exists
+ * during a whole walk is emitted at least once. emit runs under the bucket's lock and may not touch
+ * the node. The one function that may also be called from within env.request. */
+typedef void worker_key_fn(void *context, struct bytes key);
+uint64_t worker_walk(struct worker *worker, uint32_t space, uint64_t cursor, worker_key_fn *emit,
+                     void *context);
+
 enum node_drop {
     NODE_DROP_GENERATION, /* frame of another generation of the cluster */
     NODE_DROP_SENDER,     /* from a process that is no member of the view */

@@ -5,7 +5,10 @@
  * A command's operations are handed out one by one by resp_conn_next, in order; each is answered
  * once by resp_conn_answer, in the same order. Data commands may be in flight together; every other
  * command waits until all before it are answered, and nothing passes it (so INFO behind a SET
- * counts it). Replies leave in the order of the commands. docs/RESP.md has the state table. */
+ * counts it). Replies leave in the order of the commands. docs/RESP.md has the state table.
+ *
+ * While more than a MiB of replies has not been taken (or half of what may wait at all), no new
+ * command is served: who does not read is not answered, and soon not listened to. */
 #ifndef HORKOS_RESP_CONN_H
 #define HORKOS_RESP_CONN_H
 
@@ -24,11 +27,14 @@
 struct resp_conn;
 
 enum resp_next {
-    RESP_INPUT, /* nothing to do before more bytes come */
+    RESP_INPUT, /* nothing to do before more bytes come; operations may be in flight */
     RESP_OP,    /* run *op_out and answer it */
-    RESP_WAIT,  /* nothing to do before an operation is answered or resp_conn_deadline has come */
-    RESP_AGAIN, /* a slice of long work is done; others first, then call again */
-    RESP_CLOSE, /* no more: send the output, then close */
+    RESP_WAIT,  /* nothing to do before an operation is answered, output is taken, updates are
+                   allowed again or resp_conn_deadline has come */
+    RESP_AGAIN, /* a slice of long work, or many commands, are done; others first, then call again,
+                   and not in the same poll of the node */
+    RESP_CLOSE, /* no more: send the output, then close; operations that are still in flight may be
+                   answered or not */
 };
 
 /* id: of the connection, unique in the process, rising. address, local: for CLIENT LIST. host must
@@ -41,7 +47,8 @@ void resp_conn_destroy(struct resp_conn *conn);
 /* Takes bytes that arrived. Not between resp_conn_next and the end of the poll that its operation
  * belongs to: the operation's bytes lie in the input. False when the input is over its limits (a
  * command too large is reported by resp_conn_next; this means that the caller fed on although the
- * connection is full) or memory is short: close. */
+ * connection is full) or memory is short: close. Behind the end of the stream (RESP_CLOSE) bytes
+ * are dropped. */
 bool resp_conn_feed(struct resp_conn *conn, struct bytes bytes) __attribute__((warn_unused_result));
 /* Whether it is worth receiving more: false while much lies unparsed. */
 bool resp_conn_hungry(const struct resp_conn *conn);
@@ -56,7 +63,9 @@ void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint6
 
 /* When resp_conn_next has something to do although nothing came; UINT64_MAX: never. */
 uint64_t resp_conn_deadline(const struct resp_conn *conn);
-/* Reply bytes that may leave: those of finished commands. Taken by resp_conn_sent. */
+/* Reply bytes that may leave: those of finished commands. Good until the next call that is not
+ * const; taken by resp_conn_sent, in part or whole. That may free the input, so like
+ * resp_conn_feed it is for between the polls. After it resp_conn_next may have something to do. */
 struct bytes resp_conn_output(const struct resp_conn *conn);
 void resp_conn_sent(struct resp_conn *conn, uint32_t bytes);
 /* Operations handed out and not answered yet. */

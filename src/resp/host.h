@@ -12,7 +12,16 @@
 #include "resp/out.h"
 #include "resp/parse.h"
 
+/* The version of Redis whose commands and replies clients may count on: what HELLO tells, and INFO
+ * has to as redis_version. */
+#define RESP_REDIS_VERSION "7.2.0"
+
 struct resp_conn;
+struct resp_conn_info; /* resp/conn.h */
+
+/* As many arguments of a slow command are kept, and so many bytes of each. */
+#define RESP_SLOW_ARGUMENTS 32u
+#define RESP_SLOW_ARGUMENT_BYTES 128u
 
 /* One slow command, for SLOWLOG. */
 struct resp_slow {
@@ -20,7 +29,7 @@ struct resp_slow {
     uint64_t started_s;
     uint64_t took_us;
     uint32_t arguments;       /* of the whole command */
-    const struct bytes *args; /* the first of them, cut (Redis's 32 and 128 bytes) */
+    const struct bytes *args; /* the first of them, cut; those that may be secret: "(redacted)" */
     uint32_t args_n;
     const char *address, *name;
 };
@@ -31,8 +40,7 @@ struct resp_client_filter {
     uint32_t ids_n;
     const char *address, *local, *user;
     uint64_t maxage_s;
-    const char *type; /* "normal"; any other type has no clients here */
-    uint64_t skip;    /* a connection that is not meant: SKIPME; 0: none */
+    uint64_t skip; /* a connection that is not meant; 0: none */
 };
 
 typedef void resp_emit_fn(void *context, struct bytes name, struct bytes value);
@@ -77,8 +85,8 @@ struct resp_host {
     const char *(*config_rewrite)(void *context);
     void (*reset_stats)(void *context);
 
-    /* CLIENT LIST: lines as Redis prints them; CLIENT KILL: how many were told to close. The caller
-     * itself is closed by its connection, after the reply. */
+    /* CLIENT LIST: lines by resp_client_line; CLIENT KILL: how many were told to close. The caller
+     * is always `skip` of client_kill: it closes itself after its reply if it is meant. */
     void (*client_list)(void *context, const struct resp_client_filter *filter,
                         struct resp_out *text);
     uint32_t (*client_kill)(void *context, const struct resp_client_filter *filter);
@@ -91,7 +99,8 @@ struct resp_host {
     void (*slow_reset)(void *context);
 
     /* Keys of a space: calls back for those that exist and are found at `cursor` (a few), returns
-     * the next cursor, 0 at the end (0 is also the start). Every key that exists during a whole
+     * the next cursor, 0 at the end (0 is also the start). A client may give any cursor
+     * (SCAN, RANDOMKEY): the walk goes on somewhere or ends. Every key that exists during a whole
      * walk is emitted at least once. */
     uint64_t (*walk)(void *context, uint32_t space, uint64_t cursor, resp_key_fn *emit,
                      void *emit_to);
@@ -107,5 +116,12 @@ struct resp_host {
 
 /* Writes one entry of SLOWLOG GET. */
 void resp_slow_write(const struct resp_slow *slow, struct resp_out *out);
+
+/* Appends a connection's line of CLIENT LIST, its line break included. CLIENT INFO uses
+ * it, and a host should for client_list, so that both have the same fields. */
+void resp_client_line(const struct resp_conn_info *info, uint64_t now_us, struct resp_out *text);
+/* Whether a connection is meant by a filter. */
+bool resp_client_matches(const struct resp_client_filter *filter, const struct resp_conn_info *info,
+                         uint64_t now_us);
 
 #endif

@@ -26,7 +26,8 @@ void resp_out_rewind(struct resp_out *out, uint32_t mark);
 
 void resp_out_raw(struct resp_out *out, struct bytes bytes);
 void resp_out_simple(struct resp_out *out, const char *text); /* +text */
-void resp_out_error(struct resp_out *out, const char *text);  /* -text; line breaks become blanks */
+void resp_out_error(struct resp_out *out,
+                    const char *text); /* -text; line breaks become blanks, at the end nothing */
 void resp_out_errorf(struct resp_out *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void resp_out_number(struct resp_out *out, int64_t number);      /* :n */

@@ -30,7 +30,8 @@ enum resp_parsed {
  * piece. Plain memory but for args, which resp_parser_deinit frees. Offsets count from the start of
  * the command, so the input may be moved between calls if the command's start moves along. */
 struct resp_parser {
-    uint32_t offset;  /* examined so far */
+    uint32_t offset;  /* examined so far: where the next header, argument or line starts */
+    uint32_t scanned; /* no end of line lies between offset and this */
     int64_t expected; /* arguments of a multibulk command; -1: its header is not read yet */
     int64_t bulk;     /* bytes of the argument that comes; -1: its header is not read yet */
     uint32_t n;       /* arguments found */
@@ -38,11 +39,8 @@ struct resp_parser {
     struct {
         uint32_t at, n; /* offset from the command's start, and length */
     } * args;
-    /* Inline arguments with quotes are unescaped here. */
-    uint8_t *scratch;
-    uint32_t scratch_bytes;
     char error[128];
-    uint32_t need; /* PARTIAL: bytes of the whole command as far as is known, for reserving */
+    uint32_t need; /* PARTIAL: bytes of the whole command as far as is known; else 0 */
 };
 
 void resp_parser_init(struct resp_parser *parser);
@@ -50,12 +48,18 @@ void resp_parser_deinit(struct resp_parser *parser);
 /* Makes ready for the next command; keeps a small args array. */
 void resp_parser_reset(struct resp_parser *parser);
 
-/* Looks for one command at the start of input. RESP_PARSED: arguments by resp_argument, and
- * used_out is the command's length. Also RESP_MALFORMED when memory for the arguments is short. */
+/* Looks for one command at the start of the n bytes of input, which begin as in the call before if
+ * that answered RESP_PARTIAL. RESP_PARSED: arguments by resp_argument, and used_out is the
+ * command's length. Also RESP_MALFORMED when memory for the arguments is short. The arguments of an
+ * inline command that has quotes are unescaped where they stand, so the input is written to. */
 enum resp_parsed resp_parse(struct resp_parser *parser, const struct resp_limits *limits,
-                            struct bytes input, uint32_t *used_out)
+                            uint8_t *input, uint32_t n, uint32_t *used_out)
     __attribute__((warn_unused_result));
 /* input as in the call of resp_parse that answered RESP_PARSED (it may have moved meanwhile). */
-struct bytes resp_argument(const struct resp_parser *parser, struct bytes input, uint32_t index);
+static inline struct bytes resp_argument(const struct resp_parser *parser, struct bytes input,
+                                         uint32_t index)
+{
+    return bytes_of(input.at + parser->args[index].at, parser->args[index].n);
+}
 
 #endif

@@ -1,11 +1,17 @@
 /* The configuration of a node: one file in INI syntax, read by inih. Every option stands in one
- * table (config.c): section, name, type, default, bounds, text; docs/CONFIG.md is generated from it
- * and held against it by a test. An unknown section, an unknown option or a bad value is an error
- * that names the file and the line and says what would be right.
+ * table (config_table.c): section, name, type, default, bounds, text; docs/CONFIG.md is generated
+ * from it and held against it by a test. An unknown section, an unknown option or a bad value is an
+ * error that names the file and the line and says what would be right.
  *
  * Sections: [node] this process, [cluster] what all nodes must share, [peers] id = host:port for
- * every configured node (this one included), [clients] the Redis side, [user NAME] one a user with
- * any number of `password` lines, [space N] one a space. */
+ * every configured node (this one included; a single node needs no such section), [clients] the
+ * Redis side, [user NAME] one a user with any number of `password` lines, [space N] one a space.
+ *
+ * Threads. struct config is plain memory that may be copied; nothing here locks. What a server lets
+ * CONFIG SET change (the options whose row says so) is read and written under the server's lock, by
+ * config_get, config_set, config_rewrite, config_auth and config_auth_required; all else never
+ * changes after config_read and is read without one. Several options are set together by setting
+ * them in a copy and taking the copy if none was refused. */
 #ifndef HORKOS_SERVER_CONFIG_H
 #define HORKOS_SERVER_CONFIG_H
 
@@ -23,6 +29,7 @@
 #define CONFIG_USERS_MAX 64u
 #define CONFIG_PASSWORDS_MAX 8u
 #define CONFIG_TEXT_MAX 512u
+#define CONFIG_ERROR_MAX 1024u /* of an error message, all told */
 
 struct config_user {
     char name[128];
@@ -85,7 +92,11 @@ struct config {
     struct config_user users[CONFIG_USERS_MAX]; /* requirepass is user "default" */
     uint32_t users_n;
 
+    bool guarded; /* `protected`: no start when others can reach a node without a password */
+
     struct config_space spaces[SPACES_MAX]; /* default: [space 0] engine = hermes */
+
+    uint64_t changed; /* bit i: CONFIG SET changed row i of the table */
 };
 
 /* Reads and checks a file. On an error returns HK_ERR_INVALID (or HK_ERR_IO), and error_out (size
@@ -97,12 +108,18 @@ int config_read(const char *path, struct config *config_out, char *error_out, ui
 int config_parse(struct bytes text, struct config *config_out, char *error_out, uint32_t size)
     __attribute__((warn_unused_result));
 
+/* How much of a lease its holder does not use, so that clocks whose rates differ by drift_ppm
+ * cannot make it believe in a lease that its granters have forgotten: view_config.margin_us. */
+uint32_t config_margin_us(const struct config *config);
+
 /* Writes docs/CONFIG.md's tables, from the table of options (horkos server --options). */
 void config_document(void (*line)(void *context, const char *text), void *context);
 
-/* CONFIG GET: Redis's names where the meaning is the same ("maxclients", "maxmemory",
- * "proto-max-bulk-len", "timeout", "slowlog-log-slower-than", "slowlog-max-len", "requirepass",
- * "loglevel", "save" (""), "appendonly" ("no"), "databases", ...), ours as "section.name". */
+/* CONFIG GET, as glob patterns match without regard to case: Redis's names where the meaning is
+ * the same ("maxclients", "maxmemory", "proto-max-bulk-len", "timeout",
+ * "slowlog-log-slower-than", "slowlog-max-len", "requirepass", "loglevel", "save" (""),
+ * "appendonly" ("no"), "databases", ...), ours as "section.name" and "space.N.name". Passwords
+ * appear as their hashes. Returns how many were emitted. */
 typedef void config_emit_fn(void *context, struct bytes name, struct bytes value);
 uint32_t config_get(const struct config *config, struct bytes pattern, config_emit_fn *emit,
                     void *context);
@@ -113,7 +130,9 @@ const char *config_set(struct config *config, struct bytes name, struct bytes va
  * file, fsync, rename); comments stay. NULL, or why not. */
 const char *config_rewrite(const struct config *config);
 
-/* Constant time; user "" means "default". */
+/* Whether secret is a password of user; "" means "default". Constant time for secrets of one
+ * length, whether the user exists or not. User "default" without a password takes any, as in
+ * Redis. */
 bool config_auth(const struct config *config, struct bytes user, struct bytes secret);
 /* Whether user "default" has a password. */
 bool config_auth_required(const struct config *config);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sim/redis.h"
 #include "sim/workload.h"
 #include "sim/world.h"
 
@@ -58,13 +59,14 @@ static void client_init(struct world *world, uint32_t id)
     c->machine = (uint8_t)(id % world->setup.nodes);
     c->worker = (uint32_t)random_below(chance, world->setup.workers);
     c->window = (uint32_t)random_between(chance, 1, world->setup.window_max);
+    c->embedded = id % 4 == 3;
     if (random_chance(chance, 500000)) {
         c->patience_us =
             random_between(chance, world->setup.answer_us / 20, world->setup.answer_us);
     }
 }
 
-void clients_init(struct world *world)
+void crowd_init(struct world *world)
 {
     struct clients *cs = &world->clients;
     const struct setup *s = &world->setup;
@@ -84,9 +86,20 @@ void clients_init(struct world *world)
     cs->n = s->clients;
 }
 
-void clients_deinit(struct world *world)
+static void hang_up(struct client *c)
+{
+    if (c->conn != NULL) {
+        resp_conn_destroy(c->conn);
+        c->conn = NULL;
+    }
+}
+
+void crowd_deinit(struct world *world)
 {
     struct clients *cs = &world->clients;
+    for (uint32_t i = 0; i < cs->n; i++) {
+        hang_up(&cs->at[i]);
+    }
     for (size_t i = 0; i < cs->ops_n; i++) {
         free(cs->ops[i].bytes);
     }
@@ -101,7 +114,7 @@ static void client_give(struct world *world, struct client *c, uint32_t ops)
     client_schedule(world, c, world->now_us + random_below(&world->chance_clients, 100));
 }
 
-void clients_round(struct world *world, uint32_t ops)
+void crowd_round(struct world *world, uint32_t ops)
 {
     struct clients *cs = &world->clients;
     for (uint32_t i = 0; i < cs->n; i++) {
@@ -111,7 +124,7 @@ void clients_round(struct world *world, uint32_t ops)
     }
 }
 
-void clients_stir(struct world *world)
+void crowd_stir(struct world *world)
 {
     struct random *chance = &world->chance_clients;
     if (world->phase == PHASE_SAFETY && random_chance(chance, 700000)) {
@@ -120,7 +133,7 @@ void clients_stir(struct world *world)
     }
 }
 
-bool clients_top_up(struct world *world, uint32_t each)
+bool crowd_top_up(struct world *world, uint32_t each)
 {
     struct clients *cs = &world->clients;
     bool enough = world->result->stats.ops_ok >= world->setup.ops;
@@ -137,7 +150,7 @@ bool clients_top_up(struct world *world, uint32_t each)
     return all;
 }
 
-void clients_read_all(struct world *world)
+void crowd_read_all(struct world *world)
 {
     struct clients *cs = &world->clients;
     for (uint32_t i = 0; i < world->setup.nodes; i++) {
@@ -152,7 +165,7 @@ void clients_read_all(struct world *world)
     }
 }
 
-bool clients_idle(const struct world *world)
+bool crowd_idle(const struct world *world)
 {
     const struct clients *cs = &world->clients;
     for (uint32_t i = 0; i < cs->n; i++) {
@@ -239,6 +252,7 @@ static void client_disconnect(struct world *world, struct client *c)
         a->closing[a->closing_n++] = c->session;
         machine_notice(m, c->worker);
     }
+    hang_up(c);
     c->session = SESSION_NONE;
     c->connection++;
     c->moving = false;
@@ -260,7 +274,7 @@ static void client_move(struct world *world, struct client *c)
     client_schedule(world, c, world->now_us);
 }
 
-void clients_lost(struct machine *m)
+void crowd_lost(struct machine *m)
 {
     struct world *world = m->world;
     for (uint32_t i = 0; i < world->clients.n; i++) {
@@ -271,7 +285,7 @@ void clients_lost(struct machine *m)
     }
 }
 
-void clients_follow(struct machine *from, struct machine *to)
+void crowd_follow(struct machine *from, struct machine *to)
 {
     struct world *world = from->world;
     for (uint32_t i = 0; i < world->clients.n; i++) {
@@ -375,7 +389,59 @@ void client_impatient(struct world *world, uint32_t index)
 
 /* ---- For machines ---- */
 
-void clients_prepare(struct machine *m, uint32_t worker)
+/* Half of the clients speak RESP3. */
+static bool greet(struct client *c, uint64_t now_us)
+{
+    static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
+    struct op op;
+    if (!resp_conn_feed(c->conn, bytes_of(hello, sizeof hello - 1)) ||
+        resp_conn_next(c->conn, now_us, true, &op) != RESP_INPUT) {
+        return false;
+    }
+    struct bytes reply = resp_conn_output(c->conn);
+    bool map = reply.n > 0 && reply.at[0] == '%';
+    resp_conn_sent(c->conn, reply.n);
+    return map;
+}
+
+/* NULL, or what goes wrong. */
+static const char *connect(struct machine *m, struct worker *w, struct client *c)
+{
+    uint64_t now_us = m->world->now_us;
+    int err = worker_session_open(w, &c->session);
+    if (err != HK_OK) {
+        c->session = SESSION_NONE;
+        return hk_err_name(err);
+    }
+    if (c->embedded) {
+        return NULL;
+    }
+    err = resp_conn_create(&m->process->host, c->id + 1, "", "", now_us, &c->conn);
+    if (err != HK_OK) {
+        return hk_err_name(err);
+    }
+    return c->id % 2 == 0 || greet(c, now_us) ? NULL : "HELLO 3 is not answered with a map";
+}
+
+/* Hands an operation over to the client's connection, in two pieces. */
+static bool say(struct client *c, struct sim_op *op)
+{
+    uint8_t *command;
+    uint32_t n = redis_command(&op->op, &command);
+    uint32_t first = (uint32_t)op->arrived_step % n;
+    bool taken = resp_conn_feed(c->conn, bytes_of(command, first)) &&
+                 resp_conn_feed(c->conn, bytes_of(command + first, n - first));
+    free(command);
+    op->said = true;
+    return taken;
+}
+
+static bool speaks(const struct client *c, const struct sim_op *op)
+{
+    return c->conn != NULL && redis_can_say(&op->op);
+}
+
+void crowd_prepare(struct machine *m, uint32_t worker)
 {
     struct world *world = m->world;
     struct actor *a = &m->actors[worker];
@@ -385,26 +451,29 @@ void clients_prepare(struct machine *m, uint32_t worker)
     }
     a->closing_n = 0;
     for (uint32_t i = a->queue_first; i != NO_OP; i = op_at(world, i)->next) {
-        struct client *c = &world->clients.at[op_at(world, i)->client];
+        struct sim_op *op = op_at(world, i);
+        struct client *c = &world->clients.at[op->client];
         if (c->session == SESSION_NONE) {
-            int err = worker_session_open(w, &c->session);
-            if (err != HK_OK) {
-                world_violation(world, "node %u opens no session: %s", m->id, hk_err_name(err));
-                c->session = SESSION_NONE;
+            const char *wrong = connect(m, w, c);
+            if (wrong != NULL) {
+                world_violation(world, "node %u takes no connection: %s", m->id, wrong);
                 return;
             }
+        }
+        if (speaks(c, op) && !op->said && !say(c, op)) {
+            world_violation(world, "node %u does not take a command's bytes", m->id);
         }
         c->ready = worker_session_ready(w, c->session);
     }
 }
 
-bool clients_request(struct machine *m, uint32_t worker, struct request *request_out)
+bool crowd_request(struct machine *m, uint32_t worker, struct request *request_out)
 {
     struct world *world = m->world;
     struct actor *a = &m->actors[worker];
     for (uint32_t i = a->queue_first; i != NO_OP; i = op_at(world, i)->next) {
         struct sim_op *op = op_at(world, i);
-        const struct client *c = &world->clients.at[op->client];
+        struct client *c = &world->clients.at[op->client];
         if (op->arrived_step > m->cutoff_step) {
             return false;
         }
@@ -419,6 +488,10 @@ bool clients_request(struct machine *m, uint32_t worker, struct request *request
         op->h.begin_us = 2 * m->poll_step;
         op->epoch = world->ghost.adopted_epoch[m->place];
         *request_out = (struct request){.session = c->session, .tag = i, .op = op->op};
+        if (op->said && resp_conn_next(c->conn, world->now_us, true, &request_out->op) != RESP_OP) {
+            world_violation(world, "node %u makes no operation of a command", m->id);
+            request_out->op = op->op;
+        }
         trace_note(&world->trace, i);
         trace_op(world, op, "takes");
         return true;
@@ -426,7 +499,7 @@ bool clients_request(struct machine *m, uint32_t worker, struct request *request
     return false;
 }
 
-void clients_polled(struct machine *m, uint32_t worker)
+void crowd_polled(struct machine *m, uint32_t worker)
 {
     struct actor *a = &m->actors[worker];
     while (a->given_op != NO_OP) {
@@ -435,9 +508,24 @@ void clients_polled(struct machine *m, uint32_t worker)
         op->bytes = NULL;
         a->given_op = op->next;
     }
+    for (uint32_t i = 0; i < m->world->clients.n; i++) {
+        struct client *c = &m->world->clients.at[i];
+        if (c->conn != NULL && c->machine == m->place && c->worker == worker) {
+            resp_conn_sent(c->conn, resp_conn_output(c->conn).n);
+        }
+    }
 }
 
-void clients_reply(struct machine *m, uint32_t worker, const struct reply *reply)
+/* The answer as the client reads it from its connection. NULL, or what is wrong with it. */
+static const char *hear(struct world *world, struct client *c, struct answer *answer)
+{
+    uint32_t before = resp_conn_output(c->conn).n;
+    resp_conn_answer(c->conn, answer, world->now_us);
+    struct bytes output = resp_conn_output(c->conn);
+    return redis_answer(bytes_of(output.at + before, output.n - before), answer);
+}
+
+void crowd_reply(struct machine *m, uint32_t worker, const struct reply *reply)
 {
     struct world *world = m->world;
     if (reply->tag >= world->clients.ops_n) {
@@ -464,11 +552,13 @@ void clients_reply(struct machine *m, uint32_t worker, const struct reply *reply
         return;
     }
     op->state = SIM_OP_ANSWERED;
-    if (reply->answer.kind == ANSWER_ERROR) {
-        op->err = (int)reply->answer.number;
-        return;
+    struct answer answer = reply->answer;
+    const char *wrong = op->said ? hear(world, c, &answer) : NULL;
+    if (wrong == NULL && answer.kind == ANSWER_ERROR) {
+        op->err = (int)answer.number;
+    } else if (wrong == NULL) {
+        wrong = workload_understand(world, op, &answer);
     }
-    const char *wrong = workload_understand(world, op, &reply->answer);
     if (wrong != NULL) {
         char text[200];
         describe_op(op, text, sizeof text);
@@ -581,7 +671,7 @@ static void normalize(struct history_op *h)
     }
 }
 
-void clients_answered(struct world *world, uint32_t index)
+void crowd_answered(struct world *world, uint32_t index)
 {
     struct sim_op *op = op_at(world, index);
     struct client *c = &world->clients.at[op->client];

@@ -12,6 +12,7 @@
 #include "check/history.h"
 #include "engine/op.h"
 #include "node/node.h"
+#include "resp/conn.h"
 #include "sim/machine.h"
 #include "sim/setup.h"
 #include "sim/value.h"
@@ -49,6 +50,7 @@ struct sim_op {
     uint64_t arrived_step;
     enum sim_op_state state;
     bool extra; /* not of a kind that histories know */
+    bool said;  /* its command was fed to the connection */
     int err;    /* of the answer */
     struct forecast forecast;
 };
@@ -57,8 +59,10 @@ struct client {
     uint32_t id;
     uint8_t machine;
     uint32_t worker;
-    uint32_t session;    /* SESSION_NONE: not open yet */
-    uint32_t connection; /* rises with each reconnect */
+    uint32_t session;       /* SESSION_NONE: not open yet */
+    bool embedded;          /* a thread of the process itself: operations, not commands */
+    struct resp_conn *conn; /* NULL: no session, or embedded */
+    uint32_t connection;    /* rises with each reconnect */
     uint32_t window;
     uint32_t ring[WINDOW_MAX]; /* its operations under way, oldest first */
     uint32_t ring_first, ring_n;
@@ -100,37 +104,37 @@ struct clients {
     int64_t next_value; /* every value that is written is new */
 };
 
-void clients_init(struct world *world);
-void clients_deinit(struct world *world);
+void crowd_init(struct world *world);
+void crowd_deinit(struct world *world);
 /* Everybody has something to do. */
-void clients_round(struct world *world, uint32_t ops);
+void crowd_round(struct world *world, uint32_t ops);
 /* Now is a good moment for operations: a view is changing. */
-void clients_stir(struct world *world);
+void crowd_stir(struct world *world);
 void client_act(struct world *world, uint32_t client);
 /* The answer has been waited for long enough. */
 void client_impatient(struct world *world, uint32_t op);
 /* Who has not yet had `each` successes since faults ended gets more to do; everybody does while
  * the run as a whole has too few. True if nobody needed any. */
-bool clients_top_up(struct world *world, uint32_t each);
+bool crowd_top_up(struct world *world, uint32_t each);
 /* Adds one reader for each node. */
-void clients_read_all(struct world *world);
+void crowd_read_all(struct world *world);
 /* Nothing is under way; for readers: and every key was read. */
-bool clients_idle(const struct world *world);
+bool crowd_idle(const struct world *world);
 
 /* ---- For machines ---- */
 
 /* Before a poll: opens and closes the sessions that want it. */
-void clients_prepare(struct machine *machine, uint32_t worker);
+void crowd_prepare(struct machine *machine, uint32_t worker);
 /* After it: the worker may no longer read the bytes of what it took. */
-void clients_polled(struct machine *machine, uint32_t worker);
+void crowd_polled(struct machine *machine, uint32_t worker);
 /* env.request and env.reply. */
-bool clients_request(struct machine *machine, uint32_t worker, struct request *request_out);
-void clients_reply(struct machine *machine, uint32_t worker, const struct reply *reply);
+bool crowd_request(struct machine *machine, uint32_t worker, struct request *request_out);
+void crowd_reply(struct machine *machine, uint32_t worker, const struct reply *reply);
 /* The answer has left the process. */
-void clients_answered(struct world *world, uint32_t op);
+void crowd_answered(struct world *world, uint32_t op);
 /* The process is now at another place, and those who are connected with it, too. */
-void clients_follow(struct machine *from, struct machine *to);
+void crowd_follow(struct machine *from, struct machine *to);
 /* The process is gone, and every session with it. */
-void clients_lost(struct machine *machine);
+void crowd_lost(struct machine *machine);
 
 #endif

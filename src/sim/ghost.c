@@ -95,7 +95,7 @@ static void add_view(struct world *world, const struct view *view)
         ghost->views[at] = ghost->views[at - 1];
     }
     ghost->views[at] = *view;
-    clients_stir(world);
+    crowd_stir(world);
     if (at + 1 == ghost->n) {
         ghost->prepared_drops = ghost->accepted_drops = 0;
     }
@@ -315,7 +315,7 @@ void ghost_overhear(struct world *world, const struct frame *frame)
         ghost->accepted_drops |= newest->live & ~msg.accept.view.live;
         if (ghost->stirred_epoch != msg.accept.instance) {
             ghost->stirred_epoch = msg.accept.instance;
-            clients_stir(world);
+            crowd_stir(world);
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "sim/redis.h"
 #include "sim/world.h"
 
 /* A run that polls more often than this is stuck in a loop that takes no time. */
@@ -107,7 +108,7 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
     struct machine *m = machine_of(context);
-    bool took = clients_request(m, worker, request_out);
+    bool took = crowd_request(m, worker, request_out);
     m->actors[worker].took = m->actors[worker].took || took;
     return took;
 }
@@ -118,7 +119,7 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
     if (m->mute) {
         return;
     }
-    clients_reply(m, worker, reply);
+    crowd_reply(m, worker, reply);
     struct output *output = add_output(m);
     output->op = (uint32_t)reply->tag;
 }
@@ -138,6 +139,11 @@ static uint64_t env_wall_ms(void *context)
         off_ms += clock->jump_ms;
     }
     return WALL_START_MS + m->world->now_us / 1000 + (uint64_t)off_ms;
+}
+
+static uint64_t host_wall_us(void *context)
+{
+    return 1000 * env_wall_ms(context);
 }
 
 static void env_persist(void *context, uint64_t generation, uint32_t epoch)
@@ -184,7 +190,7 @@ static void release_outputs(struct machine *m, size_t n)
         } else if (output.parcel != NULL) {
             network_send(m->world, m->id, output.to, output.parcel);
         } else {
-            clients_answered(m->world, output.op);
+            crowd_answered(m->world, output.op);
         }
     }
     m->outputs_n = 0;
@@ -273,6 +279,7 @@ void machine_start(struct machine *m)
     m->process = malloc(sizeof *m->process);
     HK_ASSERT(m->process != NULL);
     m->process->machine = m;
+    redis_host_init(&m->process->host, host_wall_us, m->process);
     struct node_config config;
     describe_node(m, &config);
     const struct env env = {
@@ -328,7 +335,7 @@ void machine_stop(struct machine *m, bool kill)
     m->process = NULL;
     release_outputs(m, kill ? 0 : m->outputs_n);
     m->state = MACHINE_DOWN;
-    clients_lost(m);
+    crowd_lost(m);
     for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
         clear_actor(&m->actors[i]);
     }
@@ -362,7 +369,7 @@ void machine_split(struct machine *m, struct machine *zombie, bool keeps_state)
         struct actor *a = &zombie->actors[i];
         a->inbox_last = a->inbox_first == NULL ? &a->inbox_first : a->inbox_last;
     }
-    clients_follow(m, zombie);
+    crowd_follow(m, zombie);
     ghost_follow(m, zombie);
     machine_init(m, m->world, m->id, m->place);
     m->incarnation = zombie->incarnation;
@@ -494,7 +501,7 @@ void machine_poll(struct machine *m, uint32_t worker)
     uint64_t now_us = stale ? a->stale_us : world->now_us;
     m->poll_step = m->cutoff_step = stale ? a->stale_step : world->step;
     a->stale_us = 0;
-    clients_prepare(m, worker);
+    crowd_prepare(m, worker);
     struct worker *w = node_worker(m->node, worker);
     if (a->asleep) {
         worker_awake(w);
@@ -503,7 +510,7 @@ void machine_poll(struct machine *m, uint32_t worker)
     uint32_t max_events = m->trap == TRAP_NONE ? world->setup.max_events : 1;
     struct poll_result result = worker_poll(w, machine_clock(m, now_us), max_events);
     worker_check(w);
-    clients_polled(m, worker);
+    crowd_polled(m, worker);
     trace_note(&world->trace, (uint64_t)m->place << 40 | (uint64_t)worker << 32 | result.events);
     trace_note(&world->trace, world->now_us);
     if (trace_wanted(&world->trace) && result.events > 0) {

@@ -9,6 +9,7 @@
 
 #include "engine/hermes/hermes.h"
 #include "node/node.h"
+#include "resp/host.h"
 #include "sim/network.h"
 
 #define NEVER UINT64_MAX
@@ -56,6 +57,7 @@ enum machine_state {
 struct process {
     struct machine *machine;
     struct hermes_config hermes;
+    struct resp_host host; /* of its connections */
 };
 
 /* A fault that waits for the next poll that puts something out. */

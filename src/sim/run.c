@@ -134,7 +134,7 @@ static void look_settled(struct world *world)
 
 static void look_calm(struct world *world)
 {
-    if (clients_top_up(world, CALM_OPS) && world->settled_us != NEVER) {
+    if (crowd_top_up(world, CALM_OPS) && world->settled_us != NEVER) {
         enter_phase(world, PHASE_DRAIN);
     }
 }
@@ -220,13 +220,13 @@ static void look(struct world *world)
         look_calm(world);
         break;
     case PHASE_DRAIN:
-        if (clients_idle(world)) {
+        if (crowd_idle(world)) {
             enter_phase(world, PHASE_READ);
-            clients_read_all(world);
+            crowd_read_all(world);
         }
         break;
     case PHASE_READ:
-        if (clients_idle(world)) {
+        if (crowd_idle(world)) {
             enter_phase(world, PHASE_EQUAL);
         }
         break;
@@ -287,7 +287,7 @@ static void happen(struct world *world, const struct heap_entry *entry)
         client_impatient(world, entry->a);
         break;
     case HAPPENS_ROUND:
-        clients_round(world, entry->a);
+        crowd_round(world, entry->a);
         break;
     case HAPPENS_FAULT:
         fault_begin(world, entry->a);
@@ -462,7 +462,7 @@ static void world_init(struct world *world, const struct sim_config *config, uin
     for (uint32_t i = 0; i < MACHINES_MAX; i++) {
         machine_init(&world->machines[i], world, (uint8_t)(i < SIM_NODES_MAX ? i : 0), (uint8_t)i);
     }
-    clients_init(world);
+    crowd_init(world);
 }
 
 static void world_deinit(struct world *world)
@@ -477,7 +477,7 @@ static void world_deinit(struct world *world)
         }
     }
     heap_deinit(&world->heap);
-    clients_deinit(world);
+    crowd_deinit(world);
     ghost_deinit(&world->ghost);
 }
 

@@ -115,7 +115,7 @@ static void shape_op(struct op *op, enum history_kind kind)
     static const struct op shapes[] = {
         [HISTORY_READ] = {.kind = OP_GET},
         [HISTORY_WRITE] = {.kind = OP_SET},
-        [HISTORY_DELETE] = {.kind = OP_DELETE, .flags = OPF_BLIND},
+        [HISTORY_DELETE] = {.kind = OP_DELETE},
         [HISTORY_DELETE_IF] = {.kind = OP_DELETE_IF},
         [HISTORY_SET_IF] = {.kind = OP_SET, .flags = OPF_IFEQ},
         [HISTORY_SET_ABSENT] = {.kind = OP_SET, .flags = OPF_NX},
@@ -137,6 +137,9 @@ static struct sim_op *build(struct world *world, const struct client *client, ui
     uint32_t arg_n = 0;
     op->h.kind = (uint8_t)kind;
     shape_op(&op->op, kind);
+    if (kind == HISTORY_DELETE && client->embedded) {
+        op->op.flags = OPF_BLIND;
+    }
     if (kind == HISTORY_ADD) {
         op->h.in = (int64_t)random_between(&world->chance_clients, 1, 9) - 3;
         op->op.number = op->h.in;
@@ -372,8 +375,11 @@ const char *workload_understand(struct world *world, struct sim_op *op, const st
     case HISTORY_SET_ABSENT:
         return understand_condition(op, answer);
     case HISTORY_WRITE:
-    case HISTORY_DELETE:
         return answer->kind == ANSWER_OK ? NULL : "an answer that is not OK";
+    case HISTORY_DELETE:
+        return answer->kind == (op->said ? ANSWER_NUMBER : ANSWER_OK)
+                   ? NULL
+                   : "an answer that does not fit a deletion";
     }
     return "a kind of operation that does not exist";
 }

@@ -8,6 +8,10 @@
 #endif
 
 const struct command commands[] = {
+    {"server", "one node, from a configuration file", server_command},
+    {"dev", "a whole cluster on this machine, for trying and developing", dev_command},
+    {"status", "what a node says about itself and its cluster", status_command},
+    {"recover", "lets the survivors go on after a majority was lost for good", recover_command},
     {"sim", "the deterministic simulator: seeds, faults, checkers", sim_command},
     {NULL, NULL, NULL},
 };

@@ -6,7 +6,7 @@
 enum {
     STATUS_OK = 0,
     STATUS_FAILED = 1,
-    STATUS_USAGE = 2,
+    STATUS_USAGE = 2, /* or, for those that ask a node, nobody answers */
 };
 
 struct command {
@@ -21,6 +21,10 @@ extern const struct command commands[];
 /* Finds the command that argv[1] names and runs it; sees to --help and --version. */
 int commands_main(int argc, char **argv);
 
+int server_command(int argc, char **argv);
+int dev_command(int argc, char **argv);
+int status_command(int argc, char **argv);
+int recover_command(int argc, char **argv);
 int sim_command(int argc, char **argv);
 
 #endif

@@ -1,0 +1,148 @@
+/* What clients are told when something goes wrong: in Redis's words where it has some, because
+ * client libraries look at the first one and people search the web for the rest. */
+#include "resp/internal.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+
+#define NAME_SHOWN 128u
+
+bool bytes_are(struct bytes text, const char *word)
+{
+    uint32_t i = 0;
+
+    for (; i < text.n && word[i] != '\0'; i++) {
+        uint8_t c = text.at[i];
+
+        if (c >= 'A' && c <= 'Z')
+            c = (uint8_t)(c - 'A' + 'a');
+        if (c != (uint8_t)word[i])
+            return false;
+    }
+    return i == text.n && word[i] == '\0';
+}
+
+void conn_syntax_error(struct resp_conn *conn)
+{
+    resp_out_error(&conn->out, "ERR syntax error");
+}
+
+const char *conn_command_name(struct resp_conn *conn, const struct resp_command *command)
+{
+    if (command->parent == NULL)
+        return command->name;
+    (void)snprintf(conn->command_name, sizeof conn->command_name, "%s|%s", command->parent->name,
+                   command->name);
+    return conn->command_name;
+}
+
+void conn_arity_error(struct resp_conn *conn)
+{
+    resp_out_errorf(&conn->out, "ERR wrong number of arguments for '%s' command",
+                    conn_command_name(conn, conn->command));
+}
+
+/* Bytes of a client as the end of a C string, as Redis prints them: up to a zero byte. */
+static int shown(struct bytes text, uint32_t max)
+{
+    const uint8_t *zero = text.n > 0 ? memchr(text.at, '\0', text.n) : NULL;
+    uint32_t n = zero != NULL ? (uint32_t)(zero - text.at) : text.n;
+
+    return (int)(n < max ? n : max);
+}
+
+void conn_subcommand_error(struct resp_conn *conn)
+{
+    struct bytes name = conn_argument(conn, 1);
+    const struct resp_command *parent =
+        conn->command->parent != NULL ? conn->command->parent : conn->command;
+    char upper[32];
+    uint32_t n = 0;
+
+    for (; parent->name[n] != '\0' && n < sizeof upper - 1; n++) {
+        char c = parent->name[n];
+
+        upper[n] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
+    upper[n] = '\0';
+    resp_out_errorf(&conn->out, "ERR unknown subcommand '%.*s'. Try %s HELP.",
+                    shown(name, NAME_SHOWN), name.n > 0 ? (const char *)name.at : "", upper);
+}
+
+void conn_unknown_error(struct resp_conn *conn)
+{
+    char arguments[2 * NAME_SHOWN] = "";
+    uint32_t n = 0;
+    struct bytes name = conn_argument(conn, 0);
+
+    for (uint32_t i = 1; i < conn_arguments(conn) && n < NAME_SHOWN; i++) {
+        struct bytes argument = conn_argument(conn, i);
+        int wrote = snprintf(arguments + n, sizeof arguments - n, "'%.*s' ",
+                             shown(argument, NAME_SHOWN - n),
+                             argument.n > 0 ? (const char *)argument.at : "");
+
+        if (wrote < 0)
+            break;
+        n += (uint32_t)wrote;
+    }
+    resp_out_errorf(&conn->out, "ERR unknown command '%.*s', with args beginning with: %s",
+                    shown(name, NAME_SHOWN), name.n > 0 ? (const char *)name.at : "", arguments);
+}
+
+void conn_unavailable_error(struct resp_conn *conn)
+{
+    resp_out_errorf(&conn->out, "ERR '%s' is not available here",
+                    conn_command_name(conn, conn->command));
+}
+
+void conn_several_keys_error(struct resp_conn *conn)
+{
+    const struct resp_host *host = conn->host;
+
+    resp_out_errorf(&conn->out,
+                    "ERR '%s' over several keys would not be atomic in space %u (engine %s); use a "
+                    "space of engine zeus or lotus; nothing changed",
+                    conn_command_name(conn, conn->command), conn->space,
+                    host->engine != NULL ? host->engine(host->context, conn->space) : "hermes");
+}
+
+/* Redis's own texts all mean that nothing changed. */
+static const char *operation_text(int error, uint8_t op_kind)
+{
+    switch (error) {
+    case HK_ERR_NOMEM:
+        return "OOM command not allowed when used memory > 'maxmemory'.";
+    case HK_ERR_TYPE:
+        return op_kind == OP_ADD_FLOAT ? "ERR value is not a valid float"
+                                       : "ERR value is not an integer or out of range";
+    case HK_ERR_OVERFLOW:
+        return op_kind == OP_ADD_FLOAT ? "ERR increment would produce NaN or Infinity"
+                                       : "ERR increment or decrement would overflow";
+    case HK_ERR_TOOBIG:
+        return "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    case HK_ERR_UNAVAILABLE:
+        return "CLUSTERDOWN this node has no majority behind it; nothing changed";
+    case HK_ERR_LOADING:
+        return "LOADING this node is joining and copies the data set; nothing changed";
+    case HK_ERR_UNKNOWN:
+        return "UNKNOWN the outcome is not known: the change may or may not have been made";
+    case HK_ERR_BUSY:
+        return "TRYAGAIN others changed this key all the time; nothing changed";
+    case HK_ERR_FULL:
+        return "TRYAGAIN this node has too much to do; nothing changed";
+    default:
+        return NULL;
+    }
+}
+
+void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool partly)
+{
+    const char *text = operation_text(error, op_kind);
+    const char *partly_text = partly ? " (for one key; others of the command may be changed)" : "";
+
+    if (text != NULL)
+        resp_out_errorf(out, "%s%s", text, partly_text);
+    else
+        resp_out_errorf(out, "ERR %s; nothing changed%s", hk_err_text(error), partly_text);
+}

@@ -1,0 +1,544 @@
+/* The connection's state machine. docs/RESP.md has its table; every state is written here only.
+ *
+ * I1  Operations are answered in the order in which they were handed out, so only the oldest
+ *     command in flight writes replies, always behind `ready`. When it is finished, `ready` is
+ *     moved behind its reply, which may leave from then on.
+ * I2  A command that is no data command is served only when no command is in flight: then
+ *     out.n == ready, and what it writes is its reply.
+ * I3  Every command in flight has an operation that is handed out and not answered, except the
+ *     last one in CONN_OPERATIONS, which may have handed out none yet. So commands are as bounded
+ *     as operations.
+ * I4  No byte in front of `at` is needed after the next resp_conn_feed; no byte behind it moves
+ *     before. */
+#include "resp/internal.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/err.h"
+
+/* Commands that one call serves before it lets others run. */
+#define COMMANDS_A_CALL 128u
+/* Replies that wait to be taken; above it no new command is served. */
+#define UNREAD_MAX (1024u * 1024u)
+#define FLIGHTS_FIRST 4u
+#define SLOW_ARGUMENTS 32u
+#define SLOW_ARGUMENT_BYTES 128u
+
+static const struct resp_limits default_limits = {
+    .bulk_bytes_max = 64u * 1024 * 1024,
+    .arguments_max = 1024 * 1024,
+    .query_bytes_max = 128u * 1024 * 1024,
+    .output_bytes_max = 256u * 1024 * 1024,
+};
+
+const struct resp_limits *conn_limits(const struct resp_conn *conn)
+{
+    const struct resp_host *host = conn->host;
+
+    if (!conn->authenticated)
+        return &resp_limits_stranger;
+    return host->limits != NULL ? host->limits(host->context) : &default_limits;
+}
+
+bool conn_has_room(const struct resp_conn *conn)
+{
+    return conn->in_flight < RESP_IN_FLIGHT_MAX;
+}
+
+/* ---- Commands in flight ---- */
+
+static struct resp_flight *flight_at(struct resp_conn *conn, uint32_t index)
+{
+    return &conn->flights[(conn->flights_at + index) % conn->flights_capacity];
+}
+
+/* Makes room for one more. False: no memory. */
+static bool reserve_flight(struct resp_conn *conn)
+{
+    if (conn->flights_n < conn->flights_capacity)
+        return true;
+
+    uint32_t capacity = conn->flights_capacity == 0 ? FLIGHTS_FIRST : conn->flights_capacity * 2;
+    struct resp_flight *flights = malloc(capacity * sizeof *flights);
+
+    if (flights == NULL)
+        return false;
+    for (uint32_t i = 0; i < conn->flights_n; i++)
+        flights[i] = *flight_at(conn, i);
+    free(conn->flights);
+    conn->flights = flights;
+    conn->flights_capacity = capacity;
+    conn->flights_at = 0;
+    return true;
+}
+
+static struct resp_flight *push_flight(struct resp_conn *conn, uint32_t operations,
+                                       resp_answer_fn *answered)
+{
+    HK_ASSERT(operations > 0 && conn->flights_n < conn->flights_capacity);
+
+    struct resp_flight *flight = flight_at(conn, conn->flights_n++);
+
+    flight->command = conn->command;
+    flight->answered = answered;
+    flight->started_us = conn->now_us;
+    flight->a = flight->b = 0;
+    flight->left = flight->all = operations;
+    flight->arguments = conn_arguments(conn);
+    flight->error = HK_OK;
+    flight->silent = conn->silent;
+    flight->partly = false;
+    return flight;
+}
+
+static void note_key(struct resp_flight *flight, const struct op *op)
+{
+    flight->kind = op->kind;
+    flight->key_n = (uint8_t)(op->key.n < FLIGHT_KEY_MAX ? op->key.n : FLIGHT_KEY_MAX);
+    if (flight->key_n > 0)
+        memcpy(flight->key, op->key.at, flight->key_n);
+}
+
+struct resp_flight *conn_operation(struct resp_conn *conn, const struct op *op,
+                                   resp_answer_fn *answered)
+{
+    struct resp_flight *flight = push_flight(conn, 1, answered);
+
+    conn->op = *op;
+    conn->op.space = (uint8_t)conn->space;
+    conn->op_made = true;
+    conn->op_index = 0;
+    conn->make = NULL;
+    conn->state = CONN_OPERATIONS;
+    note_key(flight, op);
+    return flight;
+}
+
+struct resp_flight *conn_operations(struct resp_conn *conn, uint32_t n, resp_operation_fn *make,
+                                    resp_answer_fn *answered)
+{
+    struct resp_flight *flight = push_flight(conn, n, answered);
+
+    conn->op = (struct op){.space = (uint8_t)conn->space};
+    make(conn, 0, &conn->op);
+    conn->op_made = true;
+    conn->op_index = 0;
+    conn->make = make;
+    conn->state = CONN_OPERATIONS;
+    note_key(flight, &conn->op);
+    return flight;
+}
+
+/* ---- The end of a command ---- */
+
+static void add_slow(struct resp_conn *conn, uint64_t started_us, uint32_t arguments,
+                     const struct bytes *args, uint32_t args_n)
+{
+    const struct resp_host *host = conn->host;
+    uint64_t took_us = conn->now_us - started_us;
+    struct resp_slow slow = {
+        .started_s = (host->wall_us(host->context) - took_us) / 1000000u,
+        .took_us = took_us,
+        .arguments = arguments,
+        .args = args,
+        .args_n = args_n,
+        .address = conn->address,
+        .name = conn->name,
+    };
+
+    host->slow_add(host->context, &slow);
+}
+
+static bool is_slow(const struct resp_conn *conn, uint64_t started_us)
+{
+    const struct resp_host *host = conn->host;
+
+    if (host->slow_add == NULL || host->slow_threshold_us == NULL)
+        return false;
+
+    int64_t threshold_us = host->slow_threshold_us(host->context);
+
+    return threshold_us >= 0 && conn->now_us - started_us >= (uint64_t)threshold_us;
+}
+
+static void log_slow_flight(struct resp_conn *conn, const struct resp_flight *flight)
+{
+    const char *name = flight->command->name;
+
+    if (!is_slow(conn, flight->started_us))
+        return;
+
+    /* The arguments are gone since the operations were handed out, but for a piece of a key. */
+    struct bytes args[] = {bytes_of(name, (uint32_t)strlen(name)),
+                           bytes_of(flight->key, flight->key_n)};
+
+    add_slow(conn, flight->started_us, flight->arguments, args, 2);
+}
+
+/* Secrets of clients are not for whoever reads SLOWLOG. */
+static bool has_secrets(const struct resp_command *command)
+{
+    return strcmp(command->name, "auth") == 0 || strcmp(command->name, "hello") == 0 ||
+           (command->parent != NULL && strcmp(command->parent->name, "config") == 0);
+}
+
+static void log_slow_command(struct resp_conn *conn)
+{
+    struct bytes args[SLOW_ARGUMENTS];
+    uint32_t n = 0;
+
+    if (conn->command == NULL || !is_slow(conn, conn->started_us))
+        return;
+    for (; n < conn_arguments(conn) && n < SLOW_ARGUMENTS; n++) {
+        args[n] = conn_argument(conn, n);
+        if (n > 0 && has_secrets(conn->command))
+            args[n] = bytes_of("(redacted)", sizeof "(redacted)" - 1);
+        if (args[n].n > SLOW_ARGUMENT_BYTES)
+            args[n].n = SLOW_ARGUMENT_BYTES;
+    }
+    add_slow(conn, conn->started_us, conn_arguments(conn), args, n);
+}
+
+/* The reply that begins at `ready` is whole. */
+static void end_reply(struct resp_conn *conn, bool silent)
+{
+    if (silent)
+        resp_out_rewind(&conn->out, conn->ready);
+    conn->ready = conn->out.n;
+}
+
+/* Steps over the command's bytes: nobody needs its arguments any more, except the operations that
+ * are handed out, until the next feed (I4). */
+static void leave_command(struct resp_conn *conn, enum conn_state state)
+{
+    conn->at += conn->used;
+    conn->used = 0;
+    resp_parser_reset(&conn->parser);
+    conn->state = state;
+}
+
+static void finish_command(struct resp_conn *conn)
+{
+    log_slow_command(conn);
+    end_reply(conn, conn->silent);
+    leave_command(conn, conn->close ? CONN_CLOSING : CONN_READY);
+}
+
+static void finish_flight(struct resp_conn *conn, struct resp_flight *flight)
+{
+    if (flight->error != HK_OK) {
+        resp_out_rewind(&conn->out, conn->ready);
+        conn_operation_error(&conn->out, flight->error, flight->kind, flight->partly);
+    }
+    log_slow_flight(conn, flight);
+    end_reply(conn, flight->silent);
+    conn->flights_at = (conn->flights_at + 1) % conn->flights_capacity;
+    conn->flights_n--;
+}
+
+/* ---- Serving ---- */
+
+void conn_work(struct resp_conn *conn, conn_step_fn *step)
+{
+    HK_ASSERT(conn->flights_n == 0);
+    conn->state = CONN_WORK;
+    conn->work = (struct conn_work){.step = step};
+    resp_out_init(&conn->work.keys, conn->out.max);
+}
+
+void conn_sleep(struct resp_conn *conn, uint64_t until_us, void (*woken)(struct resp_conn *conn))
+{
+    HK_ASSERT(conn->flights_n == 0);
+    conn->state = CONN_SLEEPING;
+    conn->wake_us = until_us;
+    conn->woken = woken;
+}
+
+static void find_command(struct resp_conn *conn)
+{
+    const struct resp_command *command = resp_command_find(conn_argument(conn, 0));
+
+    conn->unknown_subcommand = false;
+    if (command != NULL && command->subcommands != NULL && conn_arguments(conn) > 1) {
+        const struct resp_command *sub = resp_subcommand_find(command, conn_argument(conn, 1));
+
+        conn->unknown_subcommand = sub == NULL;
+        if (sub != NULL) {
+            command = sub;
+            conn->command = sub;
+            (void)conn_command_name(conn, sub);
+        }
+    }
+    conn->command = command;
+}
+
+/* "POST" and "Host:" begin the lines of a browser that somebody lured here. */
+static bool is_http(const struct resp_conn *conn)
+{
+    return bytes_are(conn_argument(conn, 0), "post") || bytes_are(conn_argument(conn, 0), "host:");
+}
+
+/* Whether the command may be served, in the order in which Redis checks; if not, says why. */
+static bool check_command(struct resp_conn *conn)
+{
+    const struct resp_host *host = conn->host;
+    const struct resp_command *command = conn->command;
+
+    if (command == NULL) {
+        if (is_http(conn))
+            conn->close = conn->silent = true;
+        conn_unknown_error(conn);
+        return false;
+    }
+    if (conn->unknown_subcommand) {
+        conn_subcommand_error(conn);
+        return false;
+    }
+    if (!resp_command_arity_fits(command, conn_arguments(conn))) {
+        conn_arity_error(conn);
+        return false;
+    }
+    if (!conn->authenticated && (command->flags & RESP_NOAUTH) == 0) {
+        resp_out_error(&conn->out, "NOAUTH Authentication required.");
+        return false;
+    }
+    if ((command->flags & RESP_LOADING) == 0 && host->serving != NULL &&
+        host->serving(host->context) == HK_ERR_LOADING) {
+        conn_operation_error(&conn->out, HK_ERR_LOADING, 0, false);
+        return false;
+    }
+    return true;
+}
+
+/* Serves the command whose turn it is: at once (I2), or as the last one in flight. One that turns
+ * out to need no operations, because it is wrong, must wait for those before it: what it wrote is
+ * taken back, and it is served again later. */
+static void serve(struct resp_conn *conn)
+{
+    uint32_t before = conn->out.n;
+    uint32_t flights = conn->flights_n;
+
+    conn->started_us = conn->now_us;
+    if (conn->malformed) {
+        resp_out_errorf(&conn->out, "ERR %s", conn->parser.error);
+        conn->close = true;
+        conn->command = NULL;
+        conn->silent = false;
+        finish_command(conn);
+        return;
+    }
+    if (!reserve_flight(conn)) {
+        conn->out.failed = true;
+        return;
+    }
+    conn->state = CONN_READY;
+    if (check_command(conn)) {
+        HK_ASSERT(conn->command->serve != NULL);
+        conn->command->serve(conn);
+    }
+    if (conn->state != CONN_READY)
+        return;
+    if (flights > 0) {
+        resp_out_rewind(&conn->out, before);
+        conn->state = CONN_HELD;
+        return;
+    }
+    finish_command(conn);
+}
+
+enum taken {
+    TAKEN_NONE,    /* no whole command is there */
+    TAKEN_COMMAND, /* one was served, or its turn has not come */
+    TAKEN_FULL     /* nothing is served before output has left, or operations are answered */
+};
+
+static enum taken take_command(struct resp_conn *conn)
+{
+    const struct resp_limits *limits = conn_limits(conn);
+    uint32_t unread = conn->ready - conn->sent;
+
+    if (unread > UNREAD_MAX || unread > limits->output_bytes_max / 2 || !conn_has_room(conn))
+        return TAKEN_FULL;
+
+    enum resp_parsed parsed = RESP_PARTIAL;
+
+    if (conn->at < conn->input_n)
+        parsed = resp_parse(&conn->parser, limits, conn->input + conn->at, conn->input_n - conn->at,
+                            &conn->used);
+    if (parsed == RESP_PARTIAL)
+        return TAKEN_NONE;
+    conn->out.max = limits->output_bytes_max;
+    conn->last_us = conn->now_us;
+    conn->state = CONN_HELD;
+    conn->malformed = parsed == RESP_MALFORMED;
+    if (conn->malformed) {
+        if (conn->flights_n == 0)
+            serve(conn);
+        return TAKEN_COMMAND;
+    }
+    if (conn_arguments(conn) == 0) {
+        leave_command(conn, CONN_READY);
+        return TAKEN_COMMAND;
+    }
+    conn->commands++;
+    conn->silent = conn->reply_off || conn->reply_skip;
+    conn->reply_skip = false;
+    find_command(conn);
+    if (conn->flights_n == 0 || (conn->command != NULL && (conn->command->flags & RESP_DATA) != 0))
+        serve(conn);
+    return TAKEN_COMMAND;
+}
+
+/* ---- Handing out ---- */
+
+static bool may_hand_out(const struct resp_conn *conn, const struct op *op)
+{
+    return conn_has_room(conn) && (conn->may_update || !op_updates(op));
+}
+
+/* The next operation of the data command that is served. False: not now. */
+static bool hand_out(struct resp_conn *conn, struct op *op_out)
+{
+    struct resp_flight *flight = flight_at(conn, conn->flights_n - 1);
+
+    if (!conn->op_made) {
+        conn->op = (struct op){.space = (uint8_t)conn->space};
+        conn->make(conn, conn->op_index, &conn->op);
+        conn->op_made = true;
+    }
+    if (!may_hand_out(conn, &conn->op))
+        return false;
+    *op_out = conn->op;
+    conn->op_made = false;
+    conn->op_index++;
+    conn->in_flight++;
+    if (conn->op_index == flight->all)
+        leave_command(conn, CONN_READY);
+    return true;
+}
+
+/* One slice of long work; RESP_INPUT means that it is done. */
+static enum resp_next work(struct resp_conn *conn, struct op *op_out)
+{
+    switch (conn->work.step(conn, op_out)) {
+    case STEP_OPERATION:
+        HK_ASSERT(may_hand_out(conn, op_out));
+        conn->in_flight++;
+        return RESP_OP;
+    case STEP_WAIT:
+        HK_ASSERT(conn->in_flight > 0 || !conn->may_update);
+        return RESP_WAIT;
+    case STEP_AGAIN:
+        return RESP_AGAIN;
+    case STEP_DONE:
+        break;
+    }
+    HK_ASSERT(conn->in_flight == 0);
+    resp_out_deinit(&conn->work.keys);
+    conn->state = CONN_READY;
+    finish_command(conn);
+    return RESP_INPUT;
+}
+
+/* The output is over its limit, or memory is short: all that is left is to close. The input stays
+ * until the connection is destroyed, for operations that point into it. */
+static enum resp_next give_up(struct resp_conn *conn)
+{
+    resp_out_deinit(&conn->out);
+    resp_out_deinit(&conn->work.keys);
+    conn->out.failed = true;
+    conn->sent = conn->ready = 0;
+    conn->state = CONN_CLOSING;
+    return RESP_CLOSE;
+}
+
+enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool updates,
+                              struct op *op_out)
+{
+    uint32_t served = 0;
+    enum taken taken = TAKEN_NONE;
+
+    conn->now_us = now_us;
+    conn->may_update = updates;
+    for (;;) {
+        if (conn->out.failed)
+            return give_up(conn);
+        switch (conn->state) {
+        case CONN_READY:
+            if (served++ == COMMANDS_A_CALL)
+                return RESP_AGAIN;
+            taken = take_command(conn);
+            if (taken == TAKEN_NONE)
+                return RESP_INPUT;
+            if (taken == TAKEN_FULL)
+                return RESP_WAIT;
+            break;
+        case CONN_HELD:
+            if (conn->flights_n > 0)
+                return RESP_WAIT;
+            serve(conn);
+            break;
+        case CONN_OPERATIONS:
+            return hand_out(conn, op_out) ? RESP_OP : RESP_WAIT;
+        case CONN_WORK: {
+            enum resp_next next = work(conn, op_out);
+
+            if (next != RESP_INPUT)
+                return next;
+            break;
+        }
+        case CONN_SLEEPING:
+            if (now_us < conn->wake_us)
+                return RESP_WAIT;
+            conn->woken(conn);
+            finish_command(conn);
+            break;
+        case CONN_CLOSING:
+            return conn->flights_n > 0 ? RESP_WAIT : RESP_CLOSE;
+        }
+    }
+}
+
+/* After an error the rest of a command's operations is not handed out. */
+static void stop_handing_out(struct resp_conn *conn, struct resp_flight *flight)
+{
+    if (conn->state != CONN_OPERATIONS || flight != flight_at(conn, conn->flights_n - 1))
+        return;
+    flight->left -= flight->all - conn->op_index;
+    conn->op_made = false;
+    leave_command(conn, CONN_READY);
+}
+
+void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint64_t now_us)
+{
+    HK_ASSERT(conn->in_flight > 0);
+    conn->in_flight--;
+    conn->now_us = now_us;
+    if (conn->out.failed)
+        return;
+    if (conn->flights_n == 0) {
+        HK_ASSERT(conn->state == CONN_WORK);
+        conn->work.answered(conn, answer);
+        return;
+    }
+
+    struct resp_flight *flight = flight_at(conn, 0);
+    bool first = flight->error == HK_OK;
+
+    flight->left--;
+    if (answer->kind == ANSWER_ERROR && first) {
+        flight->error = (int)answer->number;
+        flight->partly = flight->all > 1 && (flight->command->flags & RESP_WRITE) != 0;
+        stop_handing_out(conn, flight);
+    } else if (first) {
+        flight->answered(conn, flight, answer);
+    }
+    if (flight->left == 0)
+        finish_flight(conn, flight);
+}
+
+uint64_t resp_conn_deadline(const struct resp_conn *conn)
+{
+    return conn->state == CONN_SLEEPING ? conn->wake_us : UINT64_MAX;
+}

@@ -1,0 +1,305 @@
+/* Worker 0's duties around its polls: it tells the log what becomes of the node, carries out what
+ * the operator orders, and takes the node out of the cluster when the process shall stop.
+ * docs/SERVER.md has the states. */
+#include "server/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <sys/eventfd.h>
+
+#include "base/assert.h"
+
+#define REFUSING_TOLD_US 1500000u /* how long a node looks for its cluster before it complains */
+
+/* ---- Words for the log ---- */
+
+static void text_of(nodeset nodes, char *text, size_t size)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (; nodes != 0 && n + 8 < size; nodes &= nodes - 1) {
+        n += (size_t)snprintf(text + n, size - n, "%s%u", n > 0 ? ", " : "", nodeset_first(nodes));
+    }
+}
+
+static uint64_t keys_of(const struct server *s)
+{
+    uint64_t keys = 0;
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        struct store *store = node_store(s->node, i);
+        if (store != NULL) {
+            struct store_stats stats;
+            store_stats(store, &stats);
+            keys += stats.keys - stats.tombstones;
+        }
+    }
+    return keys;
+}
+
+static void tell_view(struct server_worker *w)
+{
+    struct server *s = w->server;
+    const struct view *view = &w->status.view;
+    char live[200];
+    char gone[200];
+    if (view->epoch == s->told_epoch || view->epoch == 0) {
+        return;
+    }
+    text_of(view->live, live, sizeof live);
+    text_of(s->told_live & ~view->live, gone, sizeof gone);
+    log_write(s->log, LOG_INFO, "epoch %" PRIu32 ": members are %s%s%s%s", view->epoch, live,
+              gone[0] != '\0' ? "; gone: " : "", gone,
+              nodeset_majority(view->live & ~nodeset_of(s->config.id), view->configured) ||
+                      nodeset_count(view->configured) == 1
+                  ? ""
+                  : "; one more loss and the rest can serve no more");
+    s->told_epoch = view->epoch;
+    s->told_live = view->live;
+}
+
+static void tell_serving(struct server_worker *w)
+{
+    struct server *s = w->server;
+    if (s->joining_us != 0 && s->told_any && s->told_status == VIEW_STATUS_JOINING) {
+        uint64_t took_ms = (w->now_us - s->joining_us) / 1000u;
+        log_write(s->log, LOG_INFO,
+                  "serving in epoch %" PRIu32 ", after %" PRIu64 " keys were copied in %" PRIu64
+                  ".%03" PRIu64 " s",
+                  w->status.view.epoch, keys_of(s), took_ms / 1000u, took_ms % 1000u);
+    } else {
+        log_write(s->log, LOG_INFO, "serving in epoch %" PRIu32, w->status.view.epoch);
+    }
+    s->joining_us = 0;
+}
+
+static void tell_refusing(const struct server *s)
+{
+    if (s->kept_epoch == 0) {
+        log_write(s->log, LOG_ERROR,
+                  "this node is new, but another configured node has been part of a cluster that "
+                  "nobody is a member of any more. Start all configured nodes, one of them with "
+                  "--bootstrap: the cluster begins again, empty");
+        return;
+    }
+    log_write(s->log, LOG_ERROR,
+              "this node has been part of a cluster (its state file says: generation %" PRIx64
+              ", epoch %" PRIu32 ") and finds nobody who still is. It serves nothing, since the "
+              "others may hold newer data. Start the other nodes; if all of them have lost their "
+              "memory, start one node with --bootstrap: the cluster begins again, empty",
+              s->kept_generation, s->kept_epoch);
+}
+
+static void tell_lost(struct server_worker *w)
+{
+    char live[200];
+    text_of(w->status.view.live, live, sizeof live);
+    log_write(w->server->log, LOG_ERROR,
+              "of the members (%s) too few can be heard: nothing is served. Bring the others back; "
+              "if they are lost for good, `horkos recover` forms a new cluster of the rest and "
+              "says what that may lose",
+              live);
+}
+
+static void tell_status(struct server_worker *w)
+{
+    struct server *s = w->server;
+    enum view_status status = w->status.status;
+    if (status != VIEW_STATUS_REFUSING) {
+        s->refusing_us = 0;
+    } else if (s->refusing_us == 0) {
+        s->refusing_us = w->now_us;
+    }
+    bool early = status == VIEW_STATUS_REFUSING && w->now_us - s->refusing_us < REFUSING_TOLD_US;
+    if ((s->told_any && status == s->told_status) || early) {
+        return; /* a restarted node refuses until it has heard of the others */
+    }
+    switch (status) {
+    case VIEW_STATUS_FORMING:
+        log_write(s->log, LOG_INFO, "forming a cluster: waits for all %u configured nodes",
+                  nodeset_count(s->config.nodes));
+        break;
+    case VIEW_STATUS_REFUSING:
+        tell_refusing(s);
+        break;
+    case VIEW_STATUS_JOINING:
+        s->joining_us = w->now_us;
+        log_write(s->log, LOG_INFO, "joining: waits to be let in, then copies all keys");
+        break;
+    case VIEW_STATUS_SERVING:
+        tell_serving(w);
+        break;
+    case VIEW_STATUS_NO_LEASE:
+        if (s->told_any && s->told_status == VIEW_STATUS_SERVING) {
+            log_write(s->log, LOG_WARN,
+                      "lost the lease: too few members answer in time; operations wait, then are "
+                      "refused");
+        }
+        break; /* before the first lease it is only a matter of milliseconds */
+    case VIEW_STATUS_LEAVING:
+        log_write(s->log, LOG_INFO, "leaving: gave the lease up, waits to be dropped");
+        break;
+    case VIEW_STATUS_LOST:
+        tell_lost(w);
+        break;
+    }
+    s->told_status = status;
+    s->told_any = true;
+}
+
+/* ---- Orders ---- */
+
+void server_stop(struct server *s, bool now)
+{
+    if (now) {
+        atomic_store_explicit(&s->stop_now, true, memory_order_release);
+    }
+    atomic_store_explicit(&s->stop_wanted, true, memory_order_release);
+    (void)eventfd_write(s->events_fd, 1);
+}
+
+static void recover(struct server_worker *w)
+{
+    struct server *s = w->server;
+    if (atomic_load_explicit(&s->recover, memory_order_relaxed) == 0) {
+        return;
+    }
+    nodeset survivors = atomic_exchange_explicit(&s->recover, 0, memory_order_acquire);
+    char text[200];
+    text_of(survivors, text, sizeof text);
+    log_write(s->log, LOG_WARN,
+              "recover: by the operator's word only nodes %s are left; they form a new generation, "
+              "and what only the others knew is lost",
+              text);
+    worker_recover(w->node, survivors);
+}
+
+/* ---- Stopping ---- */
+
+bool server_may_leave(const struct view *view, uint8_t self)
+{
+    nodeset rest = view->live & ~nodeset_of(self);
+    return !nodeset_has(view->live, self) || rest == 0 ||
+           (view_majority(view, rest) && (view->operational & rest) != 0);
+}
+
+/* All workers have seen that new updates wait, and none has an operation under way. */
+static bool drained(const struct server *s)
+{
+    for (uint32_t i = 0; i < s->workers_n; i++) {
+        /* acquire: pairs with the release in serve_round. */
+        if (atomic_load_explicit(&s->workers[i].in_flight_told, memory_order_acquire) != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void next_phase(struct server *s, enum server_phase phase)
+{
+    atomic_store_explicit(&s->phase, (uint32_t)phase, memory_order_release);
+    server_wake_all(s);
+}
+
+/* Whether nobody can drop this node: looked at again as long as it waits for that, since others may
+ * go meanwhile. */
+static bool leave_is_futile(struct server_worker *w)
+{
+    struct server *s = w->server;
+    const struct node_status *status = server_status(w);
+    if (server_may_leave(&status->view, s->config.id) && status->status != VIEW_STATUS_LOST) {
+        return false;
+    }
+    log_write(s->log, LOG_WARN,
+              "the nodes that remain are no majority of those configured: they cannot drop this "
+              "one, and stop serving when its lease has run out. They serve again once enough "
+              "nodes are back; this stop counts as a crash, do not stop another one");
+    return true;
+}
+
+static void begin_to_leave(struct server_worker *w)
+{
+    struct server *s = w->server;
+    const struct view *view = &server_status(w)->view;
+    s->leave_alone = nodeset_within(view->live, nodeset_of(s->config.id));
+    s->leave_until_us = w->now_us + s->config.leave_ms * 1000ull;
+    worker_leave(w->node);
+    next_phase(s, SERVER_LEAVING);
+}
+
+static void leave(struct server_worker *w, enum server_phase phase, uint32_t flags)
+{
+    struct server *s = w->server;
+    bool late = w->now_us >= s->leave_until_us;
+    if (phase == SERVER_DRAINING) {
+        if (s->leave_until_us == UINT64_MAX) {
+            s->leave_until_us = w->now_us + s->config.leave_ms * 1000ull / 2u;
+        }
+        if (drained(s) || late) {
+            begin_to_leave(w);
+        }
+        return;
+    }
+    if ((flags & POLL_LEFT) != 0) {
+        log_write(s->log, LOG_INFO, "left%s",
+                  s->leave_alone ? ": this was the only member, and its data is gone"
+                                 : " the cluster, which serves on without this node");
+    } else if (late) {
+        log_write(s->log, LOG_WARN,
+                  "was not dropped within %u ms (leave_ms); stops anyway, which counts as a crash",
+                  s->config.leave_ms);
+    } else if (!leave_is_futile(w)) {
+        return;
+    }
+    s->leave_until_us = UINT64_MAX;
+    next_phase(s, SERVER_STOPPING);
+}
+
+static void stop(struct server_worker *w, uint32_t flags)
+{
+    struct server *s = w->server;
+    enum server_phase phase =
+        (enum server_phase)atomic_load_explicit(&s->phase, memory_order_acquire);
+    if (phase == SERVER_RUNNING || phase == SERVER_STOPPING) {
+        return;
+    }
+    if (atomic_load_explicit(&s->stop_now, memory_order_acquire)) {
+        next_phase(s, SERVER_STOPPING);
+        return;
+    }
+    leave(w, phase, flags);
+}
+
+/* ---- The round ---- */
+
+static void sample_speed(struct server_worker *w)
+{
+    struct server *s = w->server;
+    uint64_t by = w->now_us - s->speed_us;
+    if (by < SPEED_SAMPLE_US) {
+        return;
+    }
+    uint64_t commands = server_commands(s);
+    uint64_t speed = (commands - s->speed_commands) * 1000000u / by;
+    atomic_store_explicit(&s->speed, speed, memory_order_relaxed);
+    s->speed_us = w->now_us;
+    s->speed_commands = commands;
+}
+
+void control_round(struct server_worker *w, uint32_t flags)
+{
+    struct server *s = w->server;
+    if (w->status_fresh) {
+        tell_view(w);
+        tell_status(w);
+    }
+    sample_speed(w);
+    recover(w);
+    stop(w, flags);
+    if ((flags & POLL_WIPE) != 0 &&
+        atomic_load_explicit(&s->phase, memory_order_relaxed) != SERVER_STOPPING) {
+        /* release: pairs with the acquire in serve_round. */
+        atomic_store_explicit(&s->meeting, true, memory_order_release);
+        server_wake_all(s);
+    }
+}

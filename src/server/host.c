@@ -1,0 +1,262 @@
+/* What connections ask of the server (resp/host.h). Called on the worker's thread, within its poll;
+ * nothing here waits for anything but short locks. */
+#include "server/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static struct server *server_of(void *context)
+{
+    return ((struct server_worker *)context)->server;
+}
+
+static uint64_t wall_us(void *context)
+{
+    (void)context;
+    return clock_wall_ms() * 1000u;
+}
+
+static uint64_t random_number(void *context)
+{
+    return random_next(&((struct server_worker *)context)->random);
+}
+
+static const struct resp_limits *limits(void *context)
+{
+    return &((struct server_worker *)context)->settings.limits;
+}
+
+/* ---- Users ---- */
+
+static bool auth_required(void *context)
+{
+    struct server *s = server_of(context);
+    pthread_rwlock_rdlock(&s->config_lock);
+    bool required = config_auth_required(&s->live);
+    pthread_rwlock_unlock(&s->config_lock);
+    return required;
+}
+
+static enum resp_auth auth(void *context, struct bytes user, struct bytes secret)
+{
+    struct server *s = server_of(context);
+    pthread_rwlock_rdlock(&s->config_lock);
+    bool right = config_auth(&s->live, user, secret);
+    pthread_rwlock_unlock(&s->config_lock);
+    return right ? RESP_AUTH_OK : RESP_AUTH_WRONG;
+}
+
+/* ---- The node ---- */
+
+static uint32_t spaces(void *context)
+{
+    const struct server *s = server_of(context);
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        set |= s->config.spaces[i].exists ? 1u << i : 0;
+    }
+    return set;
+}
+
+static const char *engine(void *context, uint32_t space)
+{
+    const struct server *s = server_of(context);
+    return space < SPACES_MAX && s->config.spaces[space].exists ? s->config.spaces[space].engine
+                                                                : NULL;
+}
+
+static int node_number(void *context)
+{
+    return server_of(context)->config.id;
+}
+
+static uint32_t replicas(void *context)
+{
+    struct server_worker *w = context;
+    if (w->node == NULL) {
+        return 0;
+    }
+    uint32_t n = nodeset_count(server_status(w)->view.operational);
+    return n > 0 ? n - 1 : 0;
+}
+
+static int serving(void *context)
+{
+    struct server_worker *w = context;
+    if (w->node == NULL) {
+        return HK_ERR_UNAVAILABLE;
+    }
+    switch (server_status(w)->status) {
+    case VIEW_STATUS_SERVING:
+        return HK_OK;
+    case VIEW_STATUS_JOINING:
+        return HK_ERR_LOADING;
+    case VIEW_STATUS_FORMING:
+    case VIEW_STATUS_REFUSING:
+    case VIEW_STATUS_NO_LEASE:
+    case VIEW_STATUS_LEAVING:
+    case VIEW_STATUS_LOST:
+        break;
+    }
+    return HK_ERR_UNAVAILABLE;
+}
+
+static uint64_t walk(void *context, uint32_t space, uint64_t cursor, resp_key_fn *emit,
+                     void *emit_to)
+{
+    struct server_worker *w = context;
+    return w->node != NULL ? worker_walk(w->node, space, cursor, emit, emit_to) : 0;
+}
+
+static uint64_t keys(void *context, uint32_t space)
+{
+    struct server_worker *w = context;
+    struct store *store = w->node != NULL ? node_store(w->server->node, space) : NULL;
+    struct store_stats stats;
+    if (store == NULL) {
+        return 0;
+    }
+    store_stats(store, &stats);
+    return stats.keys > stats.tombstones ? stats.keys - stats.tombstones : 0;
+}
+
+/* ---- Configuration ---- */
+
+static uint32_t get_config(void *context, struct bytes pattern, resp_emit_fn *emit, void *emit_to)
+{
+    struct server *s = server_of(context);
+    pthread_rwlock_rdlock(&s->config_lock);
+    uint32_t n = config_get(&s->live, pattern, emit, emit_to);
+    pthread_rwlock_unlock(&s->config_lock);
+    return n;
+}
+
+/* All or none: the changes are made to a copy, which replaces the configuration if all fit. */
+static const char *set_config(void *context, uint32_t n, const struct bytes *names,
+                              const struct bytes *values)
+{
+    struct server *s = server_of(context);
+    struct config *copy = malloc(sizeof *copy);
+    const char *why = NULL;
+    if (copy == NULL) {
+        return "no memory";
+    }
+    pthread_rwlock_wrlock(&s->config_lock);
+    *copy = s->live;
+    for (uint32_t i = 0; i < n && why == NULL; i++) {
+        why = config_set(copy, names[i], values[i]);
+    }
+    if (why == NULL) {
+        s->live = *copy;
+        server_setup_apply(s);
+    }
+    pthread_rwlock_unlock(&s->config_lock);
+    free(copy);
+    return why;
+}
+
+static const char *rewrite_config(void *context)
+{
+    struct server *s = server_of(context);
+    pthread_rwlock_rdlock(&s->config_lock);
+    const char *why = config_rewrite(&s->live);
+    pthread_rwlock_unlock(&s->config_lock);
+    return why;
+}
+
+/* ---- Clients ---- */
+
+static void list_clients(void *context, const struct resp_client_filter *filter,
+                         struct resp_out *text)
+{
+    struct server_worker *w = context;
+    registry_list(w->server->registry, filter, w->now_us, text);
+}
+
+static uint32_t kill_clients(void *context, const struct resp_client_filter *filter)
+{
+    struct server_worker *w = context;
+    uint32_t n = registry_kill(w->server->registry, filter, w->now_us);
+    if (n > 0) {
+        server_wake_all(w->server);
+    }
+    return n;
+}
+
+static void changed(void *context, const struct resp_conn *conn)
+{
+    struct server_worker *w = context;
+    registry_update(w->server->registry, conn);
+}
+
+/* ---- SLOWLOG ---- */
+
+static void slow_add(void *context, const struct resp_slow *slow)
+{
+    slowlog_add(server_of(context)->slowlog, slow);
+}
+
+static int64_t slow_threshold_us(void *context)
+{
+    return ((struct server_worker *)context)->settings.slowlog_us;
+}
+
+static void slow_get(void *context, int64_t n, struct resp_out *out)
+{
+    slowlog_get(server_of(context)->slowlog, n, out);
+}
+
+static uint64_t slow_length(void *context)
+{
+    return slowlog_length(server_of(context)->slowlog);
+}
+
+static void slow_reset(void *context)
+{
+    slowlog_reset(server_of(context)->slowlog);
+}
+
+/* ---- SHUTDOWN ---- */
+
+static const char *shut_down(void *context, bool now)
+{
+    server_stop(server_of(context), now);
+    return NULL;
+}
+
+void server_host_init(struct server_worker *w)
+{
+    w->host = (struct resp_host){
+        .context = w,
+        .wall_us = wall_us,
+        .random = random_number,
+        .limits = limits,
+        .auth_required = auth_required,
+        .auth = auth,
+        .spaces = spaces,
+        .engine = engine,
+        .node = node_number,
+        .replicas = replicas,
+        .serving = serving,
+        .info = server_info,
+        .info_sections = server_info_sections,
+        .config_get = get_config,
+        .config_set = set_config,
+        .config_rewrite = rewrite_config,
+        .reset_stats = server_stats_reset,
+        .client_list = list_clients,
+        .client_kill = kill_clients,
+        .slow_add = slow_add,
+        .slow_threshold_us = slow_threshold_us,
+        .slow_get = slow_get,
+        .slow_length = slow_length,
+        .slow_reset = slow_reset,
+        .walk = walk,
+        .keys = keys,
+        .shutdown = shut_down,
+        .horkos = server_horkos,
+        .changed = changed,
+    };
+}

@@ -1,0 +1,285 @@
+/* Inside the server: one process around one node. docs/SERVER.md tells of its threads, the life of
+ * a client and the life of the node.
+ *
+ * What is shared between threads is either atomic, or under a lock that is named here, or changes
+ * only while every worker's thread stands at a meeting (wipe.c). Everything else of a worker
+ * belongs to its thread. */
+#ifndef HORKOS_SERVER_INTERNAL_H
+#define HORKOS_SERVER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/random.h"
+#include "engine/hermes/hermes.h"
+#include "net/gate.h"
+#include "net/loop.h"
+#include "net/port.h"
+#include "node/node.h"
+#include "resp/conn.h"
+#include "server/config.h"
+#include "server/log.h"
+#include "server/registry.h"
+#include "server/server.h"
+#include "server/slowlog.h"
+
+#define HORKOS_VERSION "0.1.0"
+
+#define POLL_EVENTS 256u /* of each kind in one poll of the node */
+#define POLLS_MAX 8u     /* polls of the node in one round, while clients have more to ask */
+#define TURN_OPS 32u     /* operations of one client before the next one's turn */
+#define ROUND_BYTES_MAX (1u << 20) /* values that are handed to the node in one round */
+#define QUEUED_MAX (1u << 20)      /* replies that wait for a client: past it, it is not served */
+#define CLIENT_LINGER_US 1000000u  /* to bring out the last replies */
+#define SPEED_SAMPLE_US 500000u    /* between two samples of the commands' rate */
+#define RUN_ID_BYTES 40u
+
+struct server;
+struct server_worker;
+
+/* ---- Clients (client.c); a client belongs to one worker ---- */
+
+struct client {
+    struct server_worker *worker;
+    struct list_link link;    /* in worker.clients */
+    struct list_link run;     /* in worker.runnable, later or held; or in none */
+    struct list_link touched; /* in worker.touched: its output, memory and pauses need a look */
+    struct list_link asleep;  /* in worker.sleepers: it has a deadline */
+    struct stream *stream;
+    struct resp_conn *conn;
+    struct registry_entry *entry;
+    uint64_t id;
+    uint64_t memory;    /* as counted in server.clients_memory */
+    uint64_t commands;  /* as counted in worker.commands */
+    uint64_t active_us; /* bytes came, or an operation was answered */
+    uint32_t session;
+    uint32_t turn; /* operations since its turn began */
+    bool waiting;  /* goes on when an operation is answered */
+    bool paused;   /* receives nothing */
+    bool stalled;  /* too much output waits: it is not served */
+    bool ended;    /* sends nothing more; goes when all is served */
+    bool closing;  /* its connection says that it is over */
+};
+
+/* A client that the gate hands to a worker. */
+struct newcomer {
+    struct newcomer *next;
+    int fd;
+    char address[GATE_ADDRESS_MAX];
+    char local[GATE_ADDRESS_MAX];
+};
+
+/* ---- Configuration that may change at run time, as each worker reads it ---- */
+
+struct settings {
+    struct resp_limits limits;
+    int64_t slowlog_us;
+    uint64_t clients_memory_max;
+    uint32_t timeout_s;
+};
+
+/* ---- A worker's thread (worker.c) ---- */
+
+struct server_worker {
+    struct server *server;
+    uint32_t index;
+    pthread_t thread;
+    struct loop *loop;
+    struct port *port;
+    struct worker *node; /* its half in the node; another one after a meeting */
+    struct resp_host host;
+    struct settings settings;
+    uint32_t settings_version;
+    struct random random;
+    uint64_t now_us;  /* of the round */
+    uint64_t wall_ms; /* of the round */
+    uint64_t busy_us; /* when something happened last */
+    uint64_t idle_check_us;
+    struct node_status status; /* as of status_us */
+    uint64_t status_us;
+    bool status_fresh; /* read in this round */
+    uint32_t epoch_seen;
+    bool updates;          /* new updates may be handed to the node at the moment */
+    uint64_t handed_bytes; /* of values, in this round */
+    uint32_t asked;        /* how often the node asked for a request, in this poll */
+    uint32_t in_flight;    /* operations that the node has and has not answered */
+    nodeset disconnected;  /* peers whose loss is in the log */
+
+    struct list_link clients;
+    struct list_link runnable; /* have something to do, the next turn first */
+    struct list_link later;    /* did a slice of long work: runnable in the next round */
+    struct list_link held;     /* wait until updates are taken again */
+    struct list_link touched;
+    struct list_link sleepers;
+    struct client **by_session;
+
+    pthread_mutex_t inbox_lock;
+    struct newcomer *inbox;  /* newest first */
+    _Atomic bool inbox_full; /* not empty; release after the push, acquire before the pop */
+
+    /* Read by other threads; relaxed, nobody's signal but for in_flight_told. */
+    _Atomic uint64_t commands;
+    _Atomic uint32_t clients_n;      /* those on their way in the inbox included */
+    _Atomic uint32_t in_flight_told; /* release; LEAVE_DRAINING's count plus one, 0: not told yet */
+
+    int start_error; /* HK_OK, or why loop or port could not be made */
+    int start_errno;
+};
+
+/* ---- The process ---- */
+
+/* docs/SERVER.md, "The life of a node". Moves forward only. */
+enum server_phase {
+    SERVER_RUNNING,
+    SERVER_DRAINING, /* told to stop: updates under way end, new ones wait */
+    SERVER_LEAVING,  /* has given its lease up, waits to be dropped from the view */
+    SERVER_STOPPING, /* clients are answered and closed, threads end */
+};
+
+struct server {
+    struct config config; /* as the node was started; does not change any more */
+    struct config live;   /* as CONFIG SET left it; under config_lock */
+    pthread_rwlock_t config_lock;
+    _Atomic uint32_t config_version; /* release after a change; workers take over their settings */
+    struct server_options options;
+    struct log *log;
+    struct registry *registry;
+    struct slowlog *slowlog;
+    struct gate *gate; /* under gate_lock until the gate's first callback returns */
+    pthread_mutex_t gate_lock;
+    int state_lock_fd;
+    int events_fd; /* eventfd: wakes the supervisor */
+    int signals_fd;
+    uint32_t stop_signals; /* the supervisor's */
+    uint64_t started_us;
+    uint64_t started_wall_ms;
+    char run_id[RUN_ID_BYTES + 1];
+
+    /* Changes only while all workers meet. */
+    struct node *node;
+    struct node_config node_config;
+    struct hermes_config hermes[SPACES_MAX];
+    struct env env;
+    uint64_t kept_generation; /* of the state file; worker 0's */
+    uint32_t kept_epoch;
+
+    struct server_worker *workers; /* workers_n of them */
+    uint32_t workers_n;
+    uint32_t threads_n;      /* threads that were started */
+    pthread_barrier_t meet;  /* of the workers */
+    pthread_barrier_t start; /* of the workers and the main thread: up, go, done */
+    _Atomic bool meeting;    /* worker 0 calls all workers together to renew the node */
+    bool failed;             /* before `start` says go: do not serve */
+
+    _Atomic uint32_t phase;   /* enum server_phase */
+    _Atomic bool stop_wanted; /* by a signal or a client */
+    _Atomic bool stop_now;    /* without leaving */
+    _Atomic uint64_t recover; /* nodeset that the operator named; 0: nothing to do */
+    _Atomic uint32_t workers_done;
+
+    _Atomic uint64_t next_client_id;
+    _Atomic uint32_t clients_n;
+    _Atomic uint32_t clients_max;
+    _Atomic uint64_t clients_memory;
+    _Atomic uint64_t clients_received, clients_refused, clients_overfull;
+    _Atomic uint64_t memory_logged_us; /* when a client closed for memory was last logged */
+    _Atomic uint64_t commands_before;  /* CONFIG RESETSTAT: what does not count any more */
+    _Atomic uint64_t received_before, refused_before;
+    _Atomic uint64_t speed; /* commands a second, as of the last sample */
+    _Atomic uint32_t wipes;
+
+    /* Worker 0's (control.c). */
+    enum view_status told_status;
+    uint32_t told_epoch;
+    nodeset told_live;
+    bool told_any;
+    uint64_t refusing_us; /* since when it refuses; 0: it does not */
+    uint64_t joining_us;  /* since when it joins; 0: it does not */
+    uint64_t leave_until_us;
+    bool leave_alone; /* there is nobody else in the view */
+    uint64_t speed_us;
+    uint64_t speed_commands;
+};
+
+/* ---- setup.c: from the configuration to what the parts below are made with ---- */
+
+/* NULL, or why no node can be made of it (in error, size bytes). */
+const char *server_setup_node(struct server *s, char *error, uint32_t size);
+void server_setup_env(struct server *s);
+/* A fresh process of the node: nonce and seeds; the state that was kept. */
+void server_setup_incarnation(struct server *s);
+void server_setup_gate(struct server *s, struct gate_config *gate_out);
+/* The configuration has changed: workers take it over. Under config_lock, or before they run. */
+void server_setup_apply(struct server *s);
+void server_settings_read(struct server *s, struct settings *settings_out);
+
+/* ---- worker.c ---- */
+
+void *server_worker_main(void *worker);
+void server_wake_all(struct server *s);
+/* The node's status in this round. */
+const struct node_status *server_status(struct server_worker *w);
+
+/* ---- client.c ---- */
+
+/* On the gate's thread: takes over the socket. */
+void server_client_arrived(void *server, int fd, const char *address, const char *local);
+/* False: no memory. */
+bool clients_init(struct server_worker *w) __attribute__((warn_unused_result));
+void clients_deinit(struct server_worker *w);
+/* Takes up what arrived. */
+void clients_adopt(struct server_worker *w);
+/* The next request for the node, of the clients in turn. */
+bool clients_request(struct server_worker *w, struct request *request_out);
+void clients_reply(struct server_worker *w, const struct reply *reply);
+/* Clients whose time has come, at the start of a round; CLIENT KILL; idle ones. */
+void clients_due(struct server_worker *w);
+/* After the polls: output goes to the streams, limits are looked after, who is over is closed. */
+void clients_flush(struct server_worker *w);
+/* When clients want a round although nothing happens. */
+uint64_t clients_deadline(const struct server_worker *w);
+/* After a meeting: sessions in the new node; or, without a node, an answer to all that came. */
+void clients_reopen(struct server_worker *w);
+void clients_refuse(struct server_worker *w);
+/* Brings the output out under a bound, then closes everybody. */
+void clients_close(struct server_worker *w);
+
+/* ---- host.c ---- */
+
+void server_host_init(struct server_worker *w);
+
+/* ---- info.c ---- */
+
+bool server_info(void *worker, const char *section, struct resp_out *text);
+const char *const *server_info_sections(void *worker, bool all);
+uint64_t server_commands(const struct server *s);
+void server_stats_reset(void *worker);
+
+/* ---- status.c ---- */
+
+bool server_horkos(void *worker, uint32_t n, const struct bytes *args, struct resp_out *out);
+void server_port_stats(const struct server *s, struct port_stats *sum_out);
+/* Why these survivors do not fit, in a sentence; NULL: they do. */
+const char *server_recover_invalid(const struct node_status *status, uint8_t self,
+                                   nodeset configured, nodeset survivors);
+
+/* ---- control.c: worker 0's duties around its polls ---- */
+
+/* flags: of the polls of this round. */
+void control_round(struct server_worker *w, uint32_t flags);
+/* Asks for a stop: now without leaving. Any thread. */
+void server_stop(struct server *s, bool now);
+/* Whether the members that remain without `self` could decide a view. */
+bool server_may_leave(const struct view *view, uint8_t self);
+
+/* ---- wipe.c ---- */
+
+/* All workers, when server.meeting is set: the node is destroyed and made anew. */
+void server_meet(struct server_worker *w);
+/* All workers, when the server stops: the node is destroyed, which answers what it still holds. */
+void server_end_node(struct server_worker *w);
+
+#endif

@@ -1,0 +1,29 @@
+/* The command lines of the commands that ask a node: `horkos status` and `horkos recover`. */
+#ifndef HORKOS_TOOLS_ASK_OPTIONS_H
+#define HORKOS_TOOLS_ASK_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/nodeset.h"
+#include "tools/node_report.h"
+
+#define ASK_PASSWORD_MAX 512u
+
+enum ask_command { ASK_STATUS, ASK_RECOVER };
+
+struct ask_options {
+    struct node_address address; /* lies in the command line and in `password` */
+    char password[ASK_PASSWORD_MAX];
+    bool json;         /* status */
+    bool yes;          /* recover */
+    uint32_t wait_s;   /* recover: how long until the node serves */
+    nodeset survivors; /* recover; 0: the node itself */
+};
+
+/* STATUS_OK; STATUS_USAGE after an error, which was printed. help_out: --help was asked for, and
+ * printed. A password file is read. */
+int ask_options_parse(enum ask_command command, int argc, char **argv,
+                      struct ask_options *options_out, bool *help_out);
+
+#endif

@@ -1,0 +1,208 @@
+/* `horkos recover`: see ask_options.c for its command line, docs/protocols/view.md, "Recover", for
+ * what a node does with the order. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "tools/ask_options.h"
+#include "tools/commands.h"
+#include "tools/node_report.h"
+
+#define ANSWER_MS 5000u
+#define POLL_MS 50u
+
+/* Prints "1, 2". */
+static void print_ids(nodeset nodes, FILE *to)
+{
+    for (const char *before = ""; nodes != 0; nodes &= nodes - 1) {
+        fprintf(to, "%s%u", before, nodeset_first(nodes));
+        before = ", ";
+    }
+}
+
+/* The members of the node's view. */
+static nodeset members_of(const struct node_report *report)
+{
+    nodeset members = 0;
+    size_t i = 0;
+    const json_t *member = NULL;
+    json_array_foreach(json_object_get(report->json, "members"), i, member)
+    {
+        json_int_t id = json_integer_value(json_object_get(member, "id"));
+        if (json_is_true(json_object_get(member, "live")) && id >= 0 &&
+            id < (json_int_t)NODES_MAX) {
+            members |= nodeset_of((uint8_t)id);
+        }
+    }
+    return members;
+}
+
+static void explain(const struct node_report *report, nodeset survivors)
+{
+    nodeset left_out = members_of(report) & ~survivors;
+    printf("Recover makes a new cluster of node%s ", nodeset_count(survivors) == 1 ? "" : "s");
+    print_ids(survivors, stdout);
+    printf(", from what %s.\n\n", nodeset_count(survivors) == 1 ? "it holds" : "they hold");
+    node_report_print(report, stdout);
+    printf(
+        "\nWhat can be lost:\n"
+        "- Writes that were acknowledged after the other nodes had gone on without these: if a\n"
+        "  later view was decided that none of the named nodes has heard of, all that was\n"
+        "  written in it is lost, deletes and expiries included, and older values come back.\n"
+        "- Of writes that were not acknowledged when the majority was lost, each may be done or\n"
+        "  not.\n"
+        "What is kept: every write that was acknowledged in a view of which a named node was an\n"
+        "operational member, and that no later write has replaced.\n\n"
+        "It must not be done while the other nodes live, paused or cut off: two clusters would\n"
+        "then take writes, and what the others took is thrown away when they hear of this one.\n");
+    if (left_out != 0) {
+        printf("You say that these members are lost for good: node%s ",
+               nodeset_count(left_out) == 1 ? "" : "s");
+        print_ids(left_out, stdout);
+        printf(".\n");
+    }
+    printf(
+        "If they can be brought back with their memory (a pause, a network), do that instead.\n");
+    fflush(stdout);
+}
+
+/* STATUS_OK: go on. */
+static int confirm(const struct ask_options *options)
+{
+    char answer[16];
+    if (options->yes) {
+        return STATUS_OK;
+    }
+    if (!isatty(STDIN_FILENO)) {
+        fprintf(stderr, "horkos recover: nothing was done; --yes goes on without asking\n");
+        return STATUS_USAGE;
+    }
+    printf("\nType yes to go on: ");
+    fflush(stdout);
+    if (fgets(answer, sizeof answer, stdin) == NULL || strcmp(answer, "yes\n") != 0) {
+        printf("nothing was done\n");
+        return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+static int unreachable(enum node_report_result result, const char *why)
+{
+    fprintf(stderr, "horkos recover: %s%s\n", why,
+            result == NODE_REPORT_DENIED ? "; give --password-file" : "");
+    return STATUS_USAGE;
+}
+
+static int give_order(const struct ask_options *options, nodeset survivors)
+{
+    struct bytes args[2 + NODES_MAX] = {bytes_of("HORKOS", 6), bytes_of("RECOVER", 7)};
+    char ids[NODES_MAX][4];
+    uint32_t n = 2;
+    char why[400];
+    struct resp_client client;
+    struct resp_client_reply reply;
+    for (; survivors != 0; survivors &= survivors - 1) {
+        char *id = ids[n - 2];
+        int length = snprintf(id, sizeof ids[0], "%u", nodeset_first(survivors));
+        args[n++] = bytes_of(id, (uint32_t)length);
+    }
+    resp_client_init(&client);
+    int status = STATUS_OK;
+    enum node_report_result result =
+        node_connect(&client, &options->address, ANSWER_MS, why, sizeof why);
+    if (result != NODE_REPORT_OK) {
+        status = unreachable(result, why);
+    } else if (resp_client_call(&client, n, args, ANSWER_MS, &reply) != HK_OK) {
+        fprintf(stderr, "horkos recover: %s; the order may have been taken\n", client.why);
+        status = STATUS_FAILED;
+    } else if (reply.kind == RESP_CLIENT_ERROR) {
+        node_error_text(reply.text, why, sizeof why);
+        fprintf(stderr, "horkos recover: the node refuses: %s\n", why);
+        status = STATUS_FAILED;
+    }
+    resp_client_deinit(&client);
+    return status;
+}
+
+/* Waits until the node serves, and prints how it is then, or when the time is up. */
+static int wait_until_it_serves(const struct ask_options *options)
+{
+    uint64_t end_us = clock_boot_us() + (uint64_t)options->wait_s * 1000000;
+    const struct timespec pause = {.tv_nsec = (long)POLL_MS * 1000000};
+    for (;;) {
+        struct node_report report;
+        char why[400];
+        enum node_report_result result =
+            node_report_fetch(&options->address, ANSWER_MS, &report, why, sizeof why);
+        bool serves = result == NODE_REPORT_OK && report.can_serve;
+        if (serves || clock_boot_us() >= end_us) {
+            if (!serves) {
+                fprintf(stderr,
+                        "horkos recover: after %u s the node does not serve. All that were named "
+                        "must run and reach\neach other; an order that cannot be carried out is "
+                        "forgotten after 20 leases, and can be given again\n",
+                        options->wait_s);
+            }
+            printf("\n");
+            if (result == NODE_REPORT_OK) {
+                node_report_print(&report, stdout);
+            } else {
+                fprintf(stderr, "horkos recover: %s\n", why);
+            }
+            node_report_deinit(&report);
+            return serves ? STATUS_OK : STATUS_FAILED;
+        }
+        node_report_deinit(&report);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* The status of a node that can be told to recover: STATUS_OK. */
+static int recoverable(const struct node_report *report, nodeset survivors)
+{
+    if (report->can_serve) {
+        fprintf(stderr, "horkos recover: the node serves: a majority lives, and there is nothing "
+                        "to recover\n");
+        return STATUS_FAILED;
+    }
+    if (survivors == 0) {
+        fprintf(stderr, "horkos recover: name the nodes that are left\n");
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+int recover_command(int argc, char **argv)
+{
+    struct ask_options options;
+    struct node_report report;
+    char why[400];
+    bool help = false;
+    int status = ask_options_parse(ASK_RECOVER, argc, argv, &options, &help);
+    if (status != STATUS_OK || help) {
+        return status;
+    }
+    enum node_report_result result =
+        node_report_fetch(&options.address, ANSWER_MS, &report, why, sizeof why);
+    if (result != NODE_REPORT_OK) {
+        return unreachable(result, why);
+    }
+    nodeset survivors = options.survivors;
+    if (survivors == 0 && report.node >= 0 && report.node < (int64_t)NODES_MAX) {
+        survivors = nodeset_of((uint8_t)report.node);
+    }
+    status = recoverable(&report, survivors);
+    if (status == STATUS_OK) {
+        explain(&report, survivors);
+        status = confirm(&options);
+    }
+    node_report_deinit(&report);
+    if (status == STATUS_OK) {
+        status = give_order(&options, survivors);
+    }
+    return status == STATUS_OK ? wait_until_it_serves(&options) : status;
+}

@@ -1,0 +1,83 @@
+/* A connection of resp with everything that it needs around it: a host that can be bent by the
+ * test, and spaces of keys on which its operations are evaluated by op_evaluate. */
+#ifndef HORKOS_TESTS_SUPPORT_RESP_RIG_H
+#define HORKOS_TESTS_SUPPORT_RESP_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "engine/op.h"
+#include "resp/conn.h"
+#include "resp/host.h"
+
+#define RIG_SPACES 4u
+#define RIG_WALL_MS INT64_C(1700000000000)
+
+struct rig_key {
+    struct bytes key;
+    struct op_state state; /* absent: a tombstone, so that walks stay in step */
+};
+
+struct rig_space {
+    struct rig_key *keys;
+    uint32_t n, capacity;
+};
+
+/* An operation that was handed out and is not answered. */
+struct rig_op {
+    struct op op;   /* with bytes of its own */
+    struct op seen; /* as it was handed out: its bytes must stand until the next feed */
+    uint64_t feeds;
+};
+
+struct rig {
+    struct resp_host host; /* context is the rig; the test may replace any callback */
+    struct resp_limits limits;
+    struct resp_conn *conn;
+    struct rig_space spaces[RIG_SPACES];
+    uint64_t now_us, wall_us, random;
+    bool updates;         /* given to resp_conn_next */
+    int serving;          /* answered by the host */
+    const char *password; /* NULL: none is required */
+    uint32_t replicas;
+    uint32_t value_max; /* larger values are refused with HK_ERR_TOOBIG */
+
+    uint64_t fail_at; /* the operation with this number, counted from 1, fails; 0: none */
+    int fail_with;
+    uint64_t handed_out, answered, feeds;
+    struct rig_op ops[RESP_IN_FLIGHT_MAX];
+    uint32_t ops_at, ops_n;
+
+    enum resp_next last; /* what resp_conn_next said */
+    uint8_t *output;     /* bytes that have left; a zero byte follows them */
+    uint32_t output_n, output_capacity;
+};
+
+/* Makes host and connection. Both ends of it in cmocka's terms: failures end the test. */
+void rig_init(struct rig *rig);
+/* A new connection in place of the old one, as after a change of host or password. */
+void rig_reconnect(struct rig *rig);
+void rig_deinit(struct rig *rig);
+
+void rig_feed(struct rig *rig, struct bytes bytes);
+/* One call of resp_conn_next; keeps the operation that it hands out. */
+enum resp_next rig_next(struct rig *rig);
+/* Answers the oldest operation, by evaluating it now. */
+void rig_answer(struct rig *rig);
+/* Takes all output that may leave. */
+void rig_take(struct rig *rig);
+/* Goes on until nothing more happens: answers all operations, takes output, sleeps till deadlines.
+ * Ends in RESP_INPUT, RESP_CLOSE, or, if updates are held back, RESP_WAIT. */
+enum resp_next rig_run(struct rig *rig);
+
+/* Feeds, runs and returns the output of it as a C string (with length output_n), good until the
+ * next call. */
+const char *rig_send(struct rig *rig, const char *input);
+const char *rig_send_bytes(struct rig *rig, struct bytes input);
+/* The same for one command, its words separated by single blanks: "SET key value". */
+const char *rig_call(struct rig *rig, const char *words);
+/* The command of words separated by single blanks as a multibulk; to be freed. */
+char *rig_multibulk(const char *words);
+
+#endif

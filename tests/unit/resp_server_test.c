@@ -1,0 +1,526 @@
+/* The commands on the process: COMMAND, CONFIG, INFO, SLOWLOG and the rest, and what is refused, in
+ * the words of redis-server 7.0 wherever it has some. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "resp/command.h"
+#include "support/resp_admin.h"
+
+#define OK "+OK\r\n"
+#define SYNTAX "-ERR syntax error\r\n"
+
+static void expect(struct admin *admin, const char *words, const char *reply)
+{
+    const char *got = rig_call(&admin->rig, words);
+    if (strcmp(got, reply) != 0) {
+        print_message("%s\ngot:    %s\nwanted: %s\n", words, got, reply);
+        fail();
+    }
+}
+
+static void expect_begin(struct admin *admin, const char *words, const char *reply)
+{
+    const char *got = rig_call(&admin->rig, words);
+    if (strncmp(got, reply, strlen(reply)) != 0) {
+        print_message("%s\ngot:    %s\nwanted: %s...\n", words, got, reply);
+        fail();
+    }
+}
+
+/* ---- COMMAND ---- */
+
+static void describes_commands(void **state)
+{
+    (void)state;
+    struct admin admin;
+    char count[32];
+    admin_init(&admin, NULL);
+    snprintf(count, sizeof count, ":%u\r\n", resp_command_count());
+    expect(&admin, "COMMAND COUNT", count);
+    snprintf(count, sizeof count, "*%u\r\n*10\r\n", resp_command_count());
+    expect_begin(&admin, "COMMAND", count);
+    expect_begin(&admin, "COMMAND INFO", count);
+    expect(&admin, "COMMAND INFO get nosuch lpush",
+           "*3\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"
+           "*3\r\n+@read\r\n+@string\r\n+@fast\r\n*0\r\n"
+           "*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n*4\r\n"
+           "$4\r\ntype\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n"
+           "$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n$5\r\nrange\r\n$4\r\nspec\r\n*6\r\n"
+           "$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n*0\r\n"
+           "*-1\r\n*-1\r\n");
+    (void)rig_call(&admin.rig, "HELLO 3");
+    expect(&admin, "COMMAND INFO client|id nosuch",
+           "*2\r\n*10\r\n$9\r\nclient|id\r\n:2\r\n~2\r\n+loading\r\n+stale\r\n:0\r\n:0\r\n:0\r\n"
+           "~2\r\n+@slow\r\n+@connection\r\n~0\r\n~0\r\n~0\r\n_\r\n");
+    expect(&admin, "COMMAND COUNT x",
+           "-ERR wrong number of arguments for 'command|count' command\r\n");
+    expect(&admin, "COMMAND foo", "-ERR unknown subcommand 'foo'. Try COMMAND HELP.\r\n");
+    admin_deinit(&admin);
+}
+
+static void documents_commands(void **state)
+{
+    (void)state;
+    struct admin admin;
+    char count[32];
+    admin_init(&admin, NULL);
+    snprintf(count, sizeof count, "*%u\r\n$3\r\nacl\r\n", 2 * resp_command_count());
+    expect_begin(&admin, "COMMAND DOCS", count);
+    expect(&admin, "COMMAND DOCS nosuch get lpush",
+           "*2\r\n$3\r\nget\r\n*10\r\n$7\r\nsummary\r\n$27\r\nAnswers the value of a key.\r\n"
+           "$5\r\nsince\r\n$5\r\n1.0.0\r\n$5\r\ngroup\r\n$6\r\nstring\r\n"
+           "$10\r\ncomplexity\r\n$4\r\nO(1)\r\n"
+           "$9\r\narguments\r\n*1\r\n*6\r\n$4\r\nname\r\n$3\r\nkey\r\n$4\r\ntype\r\n$3\r\nkey\r\n"
+           "$14\r\nkey_spec_index\r\n:0\r\n");
+    expect(&admin, "COMMAND DOCS nosuch", "*0\r\n");
+    (void)rig_call(&admin.rig, "HELLO 3");
+    expect(&admin, "COMMAND DOCS nosuch", "%0\r\n");
+    snprintf(count, sizeof count, "%%%u\r\n$3\r\nacl\r\n%%5\r\n", resp_command_count());
+    expect_begin(&admin, "COMMAND DOCS", count);
+    /* A client looks a subcommand's name up behind the bar. */
+    expect_begin(&admin, "COMMAND DOCS object", "%1\r\n$6\r\nobject\r\n%5\r\n$7\r\nsummary\r\n");
+    assert_non_null(strstr(rig_call(&admin.rig, "COMMAND DOCS object"),
+                           "$11\r\nsubcommands\r\n%5\r\n$15\r\nobject|encoding\r\n%5\r\n"));
+    admin_deinit(&admin);
+}
+
+static void lists_commands(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    expect(&admin, "COMMAND LIST FILTERBY PATTERN g*T", "*2\r\n$3\r\nget\r\n$6\r\ngetset\r\n");
+    expect(&admin, "command list filterby pattern client|set*",
+           "*2\r\n$14\r\nclient|setinfo\r\n$14\r\nclient|setname\r\n");
+    expect(&admin, "COMMAND LIST FILTERBY PATTERN *tracking", "*0\r\n");
+    expect(&admin, "COMMAND LIST FILTERBY MODULE x", "*0\r\n");
+    expect(&admin, "COMMAND LIST FILTERBY ACLCAT nosuch", "*0\r\n");
+    expect(&admin, "COMMAND LIST FILTERBY foo x", SYNTAX);
+    expect(&admin, "COMMAND LIST x", SYNTAX);
+    assert_non_null(
+        strstr(rig_call(&admin.rig, "COMMAND LIST FILTERBY ACLCAT STRING"), "$6\r\nappend\r\n"));
+    assert_null(strstr(rig_call(&admin.rig, "COMMAND LIST FILTERBY ACLCAT string"), "\r\ndel\r\n"));
+    assert_non_null(strstr(rig_call(&admin.rig, "COMMAND LIST"), "$11\r\nclient|kill\r\n"));
+    admin_deinit(&admin);
+}
+
+static void finds_keys(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    expect(&admin, "COMMAND GETKEYS get a", "*1\r\n$1\r\na\r\n");
+    expect(&admin, "COMMAND GETKEYS mset a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+    expect(&admin, "COMMAND GETKEYS mset a 1 b", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+    expect(&admin, "COMMAND GETKEYS DEL a b c", "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
+    expect(&admin, "COMMAND GETKEYS memory usage a", "*1\r\n$1\r\na\r\n");
+    expect(
+        &admin, "COMMAND GETKEYSANDFLAGS copy a b",
+        "*2\r\n*2\r\n$1\r\na\r\n*2\r\n+RO\r\n+access\r\n*2\r\n$1\r\nb\r\n*2\r\n+OW\r\n+update\r\n");
+    expect(
+        &admin, "COMMAND GETKEYSANDFLAGS del a b",
+        "*2\r\n*2\r\n$1\r\na\r\n*2\r\n+RM\r\n+delete\r\n*2\r\n$1\r\nb\r\n*2\r\n+RM\r\n+delete\r\n");
+    expect(&admin, "COMMAND GETKEYS ping x", "-ERR The command has no key arguments\r\n");
+    expect(&admin, "COMMAND GETKEYS nosuch x", "-ERR Invalid command specified\r\n");
+    expect(&admin, "COMMAND GETKEYS lpush a b", "-ERR Invalid command specified\r\n");
+    expect(&admin, "COMMAND GETKEYS memory foo a", "-ERR Invalid command specified\r\n");
+    expect(&admin, "COMMAND GETKEYS get a b",
+           "-ERR Invalid number of arguments specified for command\r\n");
+    expect(&admin, "COMMAND GETKEYS get",
+           "-ERR Invalid number of arguments specified for command\r\n");
+    expect(&admin, "COMMAND GETKEYS",
+           "-ERR wrong number of arguments for 'command|getkeys' command\r\n");
+    admin_deinit(&admin);
+}
+
+/* Commands whose arguments pass the arity, of every number of words, whatever they are. */
+static void finds_keys_of_any_command(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    for (uint32_t i = 0; i < resp_command_count(); i++) {
+        const struct resp_command *command = resp_command_at(i);
+        for (uint32_t j = 0; j <= command->subcommands_n; j++) {
+            char words[400];
+            size_t at = (size_t)snprintf(words, sizeof words, "COMMAND GETKEYSANDFLAGS %s%s%s",
+                                         command->name, j > 0 ? " " : "",
+                                         j > 0 ? command->subcommands[j - 1].name : "");
+            for (uint32_t n = 0; n < 9; n++) {
+                const char *got = rig_call(&admin.rig, words);
+                assert_true(got[0] == '-' || (got[0] == '*' && got[1] != '0'));
+                at += (size_t)snprintf(words + at, sizeof words - at, " k%u", n);
+            }
+        }
+    }
+    admin_deinit(&admin);
+}
+
+/* ---- CONFIG, INFO ---- */
+
+static void reads_configuration(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    expect(&admin, "CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
+    expect(&admin, "CONFIG GET nosuch", "*0\r\n");
+    expect(&admin, "CONFIG GET s[a]ve appendonly",
+           "*4\r\n$4\r\nsave\r\n$0\r\n\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
+    /* An option that several patterns match comes once. */
+    expect(&admin, "CONFIG GET save SA* save max* s*",
+           "*6\r\n$4\r\nsave\r\n$0\r\n\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n"
+           "$23\r\nslowlog-log-slower-than\r\n$5\r\n10000\r\n");
+    (void)rig_call(&admin.rig, "HELLO 3");
+    expect(&admin, "CONFIG GET save", "%1\r\n$4\r\nsave\r\n$0\r\n\r\n");
+    expect(&admin, "CONFIG GET nosuch", "%0\r\n");
+    expect(&admin, "CONFIG GET", "-ERR wrong number of arguments for 'config|get' command\r\n");
+    admin_deinit(&admin);
+}
+
+static void changes_configuration(void **state)
+{
+    (void)state;
+    struct admin admin;
+    char many[3000] = "CONFIG SET";
+    admin_init(&admin, NULL);
+    expect(&admin, "CONFIG SET maxmemory 100mb", OK);
+    expect(&admin, "CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$5\r\n100mb\r\n");
+    expect(&admin, "CONFIG SET maxmemory 1 maxmemory 2", OK);
+    assert_int_equal(admin.config_sets, 3);
+    expect(&admin, "CONFIG SET maxmemory 5 nosuch 1", "-ERR Unknown option\r\n");
+    expect(&admin, "CONFIG SET maxmemory 5 nosuch", SYNTAX);
+    expect(&admin, "CONFIG SET maxmemory",
+           "-ERR wrong number of arguments for 'config|set' command\r\n");
+    expect(&admin, "CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$1\r\n2\r\n");
+    for (uint32_t i = 0; i < 65; i++) {
+        strcat(many, " maxmemory 1");
+    }
+    expect(&admin, many, "-ERR more than 64 options\r\n");
+    expect(&admin, "CONFIG RESETSTAT", OK);
+    assert_int_equal(admin.stat_resets, 1);
+    expect(&admin, "CONFIG REWRITE", OK);
+    expect(&admin, "CONFIG REWRITE", "-ERR The server is running without a config file\r\n");
+    expect(&admin, "CONFIG foo", "-ERR unknown subcommand 'foo'. Try CONFIG HELP.\r\n");
+    admin_deinit(&admin);
+}
+
+static void informs(void **state)
+{
+    (void)state;
+    struct admin admin;
+    const char *got;
+    admin_init(&admin, NULL);
+    got = rig_call(&admin.rig, "INFO");
+    assert_non_null(strstr(got, "# Server\r\n"));
+    assert_non_null(strstr(got, "\r\n\r\n# Clients\r\n"));
+    assert_null(strstr(got, "# Commandstats"));
+    assert_non_null(strstr(rig_call(&admin.rig, "INFO all"), "# Commandstats"));
+    assert_non_null(strstr(rig_call(&admin.rig, "INFO everything"), "# Commandstats"));
+    assert_null(strstr(rig_call(&admin.rig, "INFO default"), "# Commandstats"));
+    expect(&admin, "INFO CLIENTS", "$32\r\n# Clients\r\nconnected_clients:1\r\n\r\n");
+    /* Each section once, in its own order. */
+    expect(&admin, "INFO persistence clients clients",
+           "$60\r\n# Clients\r\nconnected_clients:1\r\n\r\n# Persistence\r\nloading:0\r\n\r\n");
+    expect(&admin, "INFO nosuch", "$0\r\n\r\n");
+    expect(&admin, "INFO nosuch clients", "$32\r\n# Clients\r\nconnected_clients:1\r\n\r\n");
+    (void)rig_call(&admin.rig, "HELLO 3");
+    expect(&admin, "INFO nosuch", "=4\r\ntxt:\r\n");
+    expect(&admin, "INFO clients", "=36\r\ntxt:# Clients\r\nconnected_clients:1\r\n\r\n");
+    admin_deinit(&admin);
+}
+
+static void tells_time_and_role(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    admin.rig.wall_us = UINT64_C(1700000000000042);
+    expect(&admin, "TIME", "*2\r\n$10\r\n1700000000\r\n$2\r\n42\r\n");
+    expect(&admin, "ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
+    expect(&admin, "ACL WHOAMI", "$7\r\ndefault\r\n");
+    expect(&admin, "ACL SETUSER a",
+           "-ERR 'acl|setuser' is not supported: users are in the configuration file\r\n");
+    expect(&admin, "HORKOS echo a", "$1\r\na\r\n");
+    expect(&admin, "HORKOS foo", "-ERR unknown subcommand 'foo'. Try HORKOS HELP.\r\n");
+    expect(&admin, "HORKOS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17",
+           "-ERR wrong number of arguments for 'horkos' command\r\n");
+    admin_deinit(&admin);
+}
+
+static void shuts_down(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    expect(&admin, "SHUTDOWN foo", SYNTAX);
+    expect(&admin, "SHUTDOWN SAVE NOSAVE", SYNTAX);
+    expect(&admin, "SHUTDOWN ABORT NOW", SYNTAX);
+    expect(&admin, "SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n");
+    expect_begin(&admin, "SHUTDOWN SAVE", "-ERR SHUTDOWN SAVE is not supported");
+    assert_int_equal(admin.shutdowns, 0);
+    admin.shutdown_error = "the node is joining";
+    expect(&admin, "SHUTDOWN", "-ERR the node is joining\r\n");
+    assert_int_equal(admin.rig.last, RESP_INPUT);
+    admin.shutdown_error = NULL;
+    expect(&admin, "SHUTDOWN nosave", "");
+    assert_int_equal(admin.rig.last, RESP_CLOSE);
+    assert_int_equal(admin.shutdowns, 2);
+    assert_false(admin.shutdown_now);
+    rig_reconnect(&admin.rig);
+    expect(&admin, "SHUTDOWN NOW FORCE", "");
+    assert_true(admin.shutdown_now);
+    admin_deinit(&admin);
+}
+
+/* ---- SLOWLOG ---- */
+
+static void logs_slow_commands(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    admin.slow_threshold_us = 0;
+    admin.rig.wall_us = UINT64_C(1700000000000000);
+    expect(&admin, "ECHO 1", "$1\r\n1\r\n");
+    admin.slow_threshold_us = -1;
+    expect(&admin, "SLOWLOG LEN", ":1\r\n");
+    expect(&admin, "SLOWLOG GET",
+           "*1\r\n*6\r\n:0\r\n:1700000000\r\n:0\r\n*2\r\n$4\r\nECHO\r\n$1\r\n1\r\n"
+           "$15\r\n127.0.0.1:50000\r\n$0\r\n\r\n");
+    expect(&admin, "SLOWLOG GET 0", "*0\r\n");
+    expect_begin(&admin, "SLOWLOG GET -1", "*1\r\n");
+    expect(&admin, "SLOWLOG GET -2", "-ERR count should be greater than or equal to -1\r\n");
+    expect(&admin, "SLOWLOG GET x", "-ERR count should be greater than or equal to -1\r\n");
+    expect(&admin, "SLOWLOG GET 1 2",
+           "-ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.\r\n");
+    expect(&admin, "SLOWLOG RESET", OK);
+    expect(&admin, "SLOWLOG LEN", ":0\r\n");
+    admin_deinit(&admin);
+}
+
+/* 32 arguments at most, the last of which says how many are missing; 128 bytes of each. */
+static void cuts_slow_commands(void **state)
+{
+    (void)state;
+    struct admin admin;
+    char words[600] = "CLIENT ";
+    const char *got;
+    admin_init(&admin, NULL);
+    admin.slow_threshold_us = 0;
+    memset(words + 7, 'x', 200);
+    words[207] = '\0';
+    for (uint32_t i = 0; i < 40; i++) {
+        strcat(words, " k");
+    }
+    /* An unknown subcommand is a command like any other, here one with 42 words. */
+    expect_begin(&admin, words, "-ERR unknown subcommand");
+    admin.slow_threshold_us = -1;
+    got = rig_call(&admin.rig, "SLOWLOG GET 1");
+    assert_non_null(strstr(got, "\r\n*32\r\n$6\r\nCLIENT\r\n$128\r\nxxx"));
+    assert_non_null(strstr(got, "$1\r\nk\r\n$23\r\n... (11 more arguments)\r\n"));
+    admin_deinit(&admin);
+}
+
+static void keeps_secrets(void **state)
+{
+    (void)state;
+    static const char *const secret[] = {"AUTH hunter2",
+                                         "AUTH default hunter2",
+                                         "HELLO 3 AUTH default hunter2",
+                                         "HELLO 2 AUTH hunter2",
+                                         "CONFIG SET requirepass hunter2",
+                                         "AUTH a b hunter2",
+                                         "CONFIG SET maxmemory hunter2"};
+    struct admin admin;
+    admin_init(&admin, "sesame");
+    expect(&admin, "AUTH sesame", OK);
+    admin.slow_threshold_us = 0;
+    for (uint32_t i = 0; i < sizeof secret / sizeof secret[0]; i++) {
+        (void)rig_call(&admin.rig, secret[i]);
+    }
+    admin.slow_threshold_us = -1;
+    assert_true(admin.slow_n > 0);
+    assert_null(strstr(rig_call(&admin.rig, "SLOWLOG GET -1"), "hunter2"));
+    assert_null(strstr(rig_call(&admin.rig, "CLIENT LIST"), "hunter2"));
+    admin_deinit(&admin);
+}
+
+/* ---- What is not measured ---- */
+
+static void answers_what_is_not_measured(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    expect(&admin, "LATENCY LATEST", "*0\r\n");
+    expect(&admin, "LATENCY HISTOGRAM", "*0\r\n");
+    expect(&admin, "LATENCY HISTOGRAM get set", "*0\r\n");
+    expect(&admin, "LATENCY HISTORY command", "*0\r\n");
+    expect(&admin, "LATENCY RESET", ":0\r\n");
+    expect(&admin, "LATENCY GRAPH x", "-ERR No samples available for event 'x'\r\n");
+    expect_begin(&admin, "LATENCY DOCTOR", "$");
+    expect_begin(&admin, "MEMORY DOCTOR", "$");
+    expect_begin(&admin, "MEMORY MALLOC-STATS", "$");
+    expect(&admin, "MEMORY PURGE", OK);
+    expect(&admin, "MEMORY STATS",
+           "*6\r\n$11\r\nused_memory\r\n:1000\r\n$17\r\nused_memory_human\r\n$5\r\n1000B\r\n"
+           "$9\r\nmaxmemory\r\n:0\r\n");
+    (void)rig_call(&admin.rig, "HELLO 3");
+    expect(&admin, "LATENCY HISTOGRAM", "%0\r\n");
+    expect_begin(&admin, "MEMORY STATS", "%3\r\n$11\r\nused_memory\r\n:1000\r\n");
+    expect_begin(&admin, "MEMORY DOCTOR", "=");
+    admin_deinit(&admin);
+}
+
+/* ---- Errors ---- */
+
+/* Each name is refused once with its reason, and the stream stays in step. */
+static void refuses_in_step(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    for (uint32_t i = 0; resp_refused_at(i) != NULL; i++) {
+        const struct resp_command *command = resp_refused_at(i);
+        char input[200];
+        char wanted[300];
+        snprintf(input, sizeof input,
+                 "*4\r\n$%zu\r\n%s\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n"
+                 "*1\r\n$4\r\nPING\r\n",
+                 strlen(command->name), command->name);
+        const char *got = rig_send(&admin.rig, input);
+        const char *end = strstr(got, "\r\n");
+        assert_non_null(end);
+        assert_string_equal(end + 2, "+PONG\r\n");
+        if (command->refusal != NULL) {
+            snprintf(wanted, sizeof wanted, "-ERR %s\r\n+PONG\r\n", command->refusal);
+            assert_string_equal(got, wanted);
+        } else {
+            assert_memory_equal(got, "-ERR ", 5);
+        }
+    }
+    expect(&admin, "LPUSH a b", "-ERR 'lpush' is not supported: horkos keeps strings only\r\n");
+    expect(&admin, "CLUSTER INFO", "-ERR This instance has cluster support disabled\r\n");
+    expect(&admin, "CLUSTER", "-ERR This instance has cluster support disabled\r\n");
+    admin_deinit(&admin);
+}
+
+static void has_no_transactions(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    expect(
+        &admin, "MULTI",
+        "-ERR 'multi' is not supported in space 0 (engine hermes): transactions are for spaces of "
+        "the engines zeus and lotus\r\n");
+    (void)rig_call(&admin.rig, "SELECT 2");
+    expect_begin(&admin, "WATCH a", "-ERR 'watch' is not supported in space 2 (engine hermes): ");
+    expect_begin(&admin, "UNWATCH", "-ERR 'unwatch' is not supported in space 2");
+    expect(&admin, "EXEC", "-ERR EXEC without MULTI\r\n");
+    expect(&admin, "DISCARD", "-ERR DISCARD without MULTI\r\n");
+    admin_deinit(&admin);
+}
+
+static void knows_its_limits(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    expect(&admin, "foo", "-ERR unknown command 'foo', with args beginning with: \r\n");
+    expect(&admin, "foo a b", "-ERR unknown command 'foo', with args beginning with: 'a' 'b' \r\n");
+    expect(&admin, "GET", "-ERR wrong number of arguments for 'get' command\r\n");
+    expect(&admin, "DEBUG foo", "-ERR unknown subcommand 'foo'. Try DEBUG HELP.\r\n");
+    expect(&admin, "DEBUG", "-ERR wrong number of arguments for 'debug' command\r\n");
+    /* What the host does not offer. */
+    admin.rig.host = (struct resp_host){
+        .context = &admin.rig, .wall_us = admin.rig.host.wall_us, .random = admin.rig.host.random};
+    rig_reconnect(&admin.rig);
+    expect(&admin, "CONFIG GET a", "-ERR 'config|get' is not available here\r\n");
+    expect(&admin, "CONFIG SET a b", "-ERR 'config|set' is not available here\r\n");
+    expect(&admin, "CONFIG REWRITE", "-ERR 'config|rewrite' is not available here\r\n");
+    expect(&admin, "CONFIG RESETSTAT", "-ERR 'config|resetstat' is not available here\r\n");
+    expect(&admin, "INFO", "-ERR 'info' is not available here\r\n");
+    expect(&admin, "MEMORY STATS", "-ERR 'memory|stats' is not available here\r\n");
+    expect(&admin, "SLOWLOG GET", "-ERR 'slowlog|get' is not available here\r\n");
+    expect(&admin, "SLOWLOG LEN", "-ERR 'slowlog|len' is not available here\r\n");
+    expect(&admin, "SLOWLOG RESET", "-ERR 'slowlog|reset' is not available here\r\n");
+    expect(&admin, "CLIENT LIST", "-ERR 'client|list' is not available here\r\n");
+    expect(&admin, "CLIENT KILL ID 1", "-ERR 'client|kill' is not available here\r\n");
+    expect(&admin, "SHUTDOWN", "-ERR 'shutdown' is not available here\r\n");
+    expect(&admin, "HORKOS a", "-ERR 'horkos' is not available here\r\n");
+    expect(&admin, "AUTH a b",
+           "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    expect(&admin, "SELECT 0", OK);
+    expect(&admin, "SELECT 1", "-ERR DB index is out of range: there is 0 (?)\r\n");
+    expect_begin(&admin, "MULTI", "-ERR 'multi' is not supported in space 0 (engine unknown)");
+    admin_deinit(&admin);
+}
+
+/* Every container's HELP, and that it names each subcommand that is served. */
+static void helps(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    for (uint32_t i = 0; i < resp_command_count(); i++) {
+        const struct resp_command *command = resp_command_at(i);
+        char words[64];
+        if (command->subcommands == NULL) {
+            continue;
+        }
+        snprintf(words, sizeof words, "%s HELP", command->name);
+        const char *got = rig_call(&admin.rig, words);
+        assert_int_equal(got[0], '*');
+        for (uint32_t j = 0; j < command->subcommands_n; j++) {
+            const struct resp_command *sub = &command->subcommands[j];
+            char line[64] = "\r\n+";
+            size_t n = 3;
+            for (uint32_t k = 0; sub->name[k] != '\0'; k++) {
+                char c = sub->name[k];
+                line[n++] = (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+            }
+            /* A line that begins with the name, and not with a longer one. */
+            const char *at = strstr(got, line);
+            bool listed = at != NULL && strchr(" \r", at[n]) != NULL;
+            if (listed == ((sub->flags & RESP_REFUSED) != 0)) {
+                print_message("%s: %s\n", words, line);
+                fail();
+            }
+        }
+    }
+    admin_deinit(&admin);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(describes_commands),
+        cmocka_unit_test(documents_commands),
+        cmocka_unit_test(lists_commands),
+        cmocka_unit_test(finds_keys),
+        cmocka_unit_test(finds_keys_of_any_command),
+        cmocka_unit_test(reads_configuration),
+        cmocka_unit_test(changes_configuration),
+        cmocka_unit_test(informs),
+        cmocka_unit_test(tells_time_and_role),
+        cmocka_unit_test(shuts_down),
+        cmocka_unit_test(logs_slow_commands),
+        cmocka_unit_test(cuts_slow_commands),
+        cmocka_unit_test(keeps_secrets),
+        cmocka_unit_test(answers_what_is_not_measured),
+        cmocka_unit_test(refuses_in_step),
+        cmocka_unit_test(has_no_transactions),
+        cmocka_unit_test(knows_its_limits),
+        cmocka_unit_test(helps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
