@@ -317,29 +317,28 @@ void stream_arrived(struct stream *s, struct bytes bytes)
     }
 }
 
-/* The last call to the owner; the stream is GONE or goes on without one. */
-static void stream_call_closed(struct loop *loop, const struct stream_ops *ops, void *owner,
-                               int error)
+/* Whether the stream is the owner's or nobody's after this call: true also if the owner has closed
+ * or finished it meanwhile. */
+static bool stream_call_ended(struct stream *s)
 {
-    loop->callbacks++;
-    ops->closed(owner, error);
-}
-
-/* Whether the owner goes on without input. */
-static bool stream_call_ended(struct loop *loop, const struct stream_ops *ops, void *owner)
-{
-    if (ops->ended == NULL) {
+    if (s->ops->ended == NULL) {
         return false;
     }
+    struct loop *loop = s->loop;
+    uint32_t slot = s->slot, generation = stream_generation(s);
+    /* Else the socket would report its end again and again. */
+    stream_touch(s);
     loop->callbacks++;
-    return ops->ended(owner);
+    if (s->ops->ended(s->owner)) {
+        return true;
+    }
+    s = loop_stream(loop, slot, generation);
+    return s == NULL || s->state != STREAM_OPEN;
 }
 
 void stream_ended(struct stream *s, int error)
 {
     struct loop *loop = s->loop;
-    const struct stream_ops *ops = s->ops;
-    void *owner = s->owner;
     s->ended = true;
     if (error == 0) {
         /* After a reset that a send has met, the rest looks like an orderly end. */
@@ -349,15 +348,20 @@ void stream_ended(struct stream *s, int error)
         stream_touch(s);
     } else if (s->state == STREAM_FINISHING || s->state == STREAM_DRAINING) {
         stream_close(s);
-    } else if (s->state == STREAM_OPEN && error == 0 && stream_call_ended(loop, ops, owner)) {
-        return; /* the owner ends it */
-    } else if (s->state == STREAM_OPEN && error == 0 && stream_queued(s) > 0) {
-        stream_linger(s, LOOP_END_LINGER_US);
-        stream_call_closed(loop, ops, owner, 0);
-    } else if (s->state == STREAM_OPEN) {
-        stream_make_gone(s);
-        stream_call_closed(loop, ops, owner, error);
-        loop->backend->detach(s);
+    } else if (s->state == STREAM_OPEN && (error != 0 || !stream_call_ended(s))) {
+        const struct stream_ops *ops = s->ops;
+        void *owner = s->owner;
+        bool lingers = error == 0 && stream_queued(s) > 0;
+        if (lingers) {
+            stream_linger(s, LOOP_END_LINGER_US);
+        } else {
+            stream_make_gone(s);
+        }
+        loop->callbacks++;
+        ops->closed(owner, error);
+        if (!lingers) {
+            loop->backend->detach(s);
+        }
     }
 }
 

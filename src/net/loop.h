@@ -61,8 +61,9 @@ struct stream_ops {
      * waits for this call must not choose a bound below LOOP_DRAINED_MIN. May be NULL. */
     void (*drained)(void *owner);
     /* The other side has shut its half: nothing more arrives. True: the owner may still send, and
-     * ends the stream itself by stream_finish or stream_close; `closed` comes only if the
-     * connection breaks. False, or no such function: `closed` comes at once. May be NULL. */
+     * ends the stream itself by stream_finish or stream_close (also within this call); `closed`
+     * comes only if a send finds the connection broken. False, or no such function: `closed` comes
+     * at once. May be NULL. */
     bool (*ended)(void *owner);
     /* The other side closed (error 0), or the connection broke (errno). Once, the last call; the
      * stream is gone afterwards, and in this call it takes only stream_close (which is not needed).

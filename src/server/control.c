@@ -174,6 +174,31 @@ static void recover(struct server_worker *w)
     worker_recover(w->node, survivors);
 }
 
+/* A recovered cluster consists of the survivors that were named. Whom the configuration names
+ * beyond them is asked for, so that it is let in when it calls. Sets only grow this way: who is
+ * missing in one node's file may just not have been told yet. */
+static void ask_for_missing(struct server_worker *w)
+{
+    struct server *s = w->server;
+    const struct view *view = &w->status.view;
+    nodeset missing = s->config.nodes & ~view->configured;
+    if (missing == 0 || w->status.status != VIEW_STATUS_SERVING || view->configured_old != 0 ||
+        view->epoch == s->asked_epoch) {
+        return;
+    }
+    char text[200];
+    text_of(missing, text, sizeof text);
+    if (missing != s->asked_missing) {
+        log_write(s->log, LOG_INFO,
+                  "nodes %s stand in [peers] and are not configured in the cluster: it takes them "
+                  "back when they call",
+                  text);
+    }
+    s->asked_epoch = view->epoch;
+    s->asked_missing = missing;
+    worker_configure(w->node, view->configured | missing);
+}
+
 /* ---- Stopping ---- */
 
 bool server_may_leave(const struct view *view, uint8_t self)
@@ -292,6 +317,7 @@ void control_round(struct server_worker *w, uint32_t flags)
     if (w->status_fresh) {
         tell_view(w);
         tell_status(w);
+        ask_for_missing(w);
     }
     sample_speed(w);
     recover(w);

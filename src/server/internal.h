@@ -195,6 +195,8 @@ struct server {
     enum view_status told_status;
     uint32_t told_epoch;
     nodeset told_live;
+    nodeset asked_missing; /* configured here, not in the view; asked for in asked_epoch */
+    uint32_t asked_epoch;
     bool told_any;
     uint64_t refusing_us; /* since when it refuses; 0: it does not */
     uint64_t joining_us;  /* since when it joins; 0: it does not */

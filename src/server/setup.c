@@ -13,7 +13,7 @@
 
 /* A pass over every store takes as long. It only frees what is expired already, or deleted; each
  * pass costs as much as reading every key once. */
-#define SWEEP_US 10000000u
+#define SWEEP_US 30000000u
 
 static const struct engine_ops *const engines[] = {&hermes_ops};
 

@@ -27,6 +27,7 @@ static void renew(struct server *s)
         exit(EXIT_FAILURE);
     }
     s->told_any = false;
+    s->asked_epoch = 0;
     atomic_fetch_add_explicit(&s->wipes, 1, memory_order_relaxed);
     log_write(s->log, LOG_INFO, "wiped in %llu ms; generation and epoch are kept",
               (unsigned long long)((clock_boot_us() - began_us) / 1000u));

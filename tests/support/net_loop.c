@@ -265,8 +265,21 @@ static void conn_closed(void *owner, int error)
     conn->stream = NULL;
 }
 
+static bool conn_ended(void *owner)
+{
+    struct net_loop_conn *conn = (struct net_loop_conn *)owner;
+    assert_non_null(conn->stream);
+    assert_int_equal(conn->closed + conn->ended, 0);
+    conn->ended++;
+    return conn->on_ended != NULL && conn->on_ended(conn);
+}
+
 const struct stream_ops net_loop_ops = {
-    .received = conn_received, .drained = conn_drained, .closed = conn_closed};
+    .received = conn_received,
+    .drained = conn_drained,
+    .ended = conn_ended,
+    .closed = conn_closed,
+};
 
 void net_loop_open(struct net_loop_conn *conn, struct loop *loop, int fd)
 {

@@ -47,12 +47,13 @@ struct net_loop_conn {
     struct stream *stream; /* NULL: closed */
     uint64_t received;     /* all of it was as it should be */
     uint64_t written;
-    uint32_t drained, closed;
+    uint32_t drained, ended, closed;
     int error;
     bool echo;                                       /* writes back what it receives */
     void (*on_received)(struct net_loop_conn *conn); /* after counting; may be NULL */
     void (*on_drained)(struct net_loop_conn *conn);
     void (*on_closed)(struct net_loop_conn *conn);
+    bool (*on_ended)(struct net_loop_conn *conn); /* NULL: does not go on */
 };
 extern const struct stream_ops net_loop_ops;
 void net_loop_open(struct net_loop_conn *conn, struct loop *loop, int fd);

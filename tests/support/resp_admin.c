@@ -140,7 +140,7 @@ static void host_slow_add(void *context, const struct resp_slow *slow)
     kept->slow.id = admin->slow_id++;
     assert_true(slow->args_n <= RESP_SLOW_ARGUMENTS);
     for (uint32_t i = 0; i < slow->args_n; i++) {
-        assert_true(slow->args[i].n <= RESP_SLOW_ARGUMENT_BYTES);
+        assert_true(slow->args[i].n <= RESP_SLOW_WORD_MAX);
         if (slow->args[i].n > 0) {
             memcpy(kept->bytes + used, slow->args[i].at, slow->args[i].n);
         }

@@ -15,7 +15,7 @@
 struct admin_slow {
     struct resp_slow slow;
     struct bytes args[RESP_SLOW_ARGUMENTS];
-    uint8_t bytes[RESP_SLOW_ARGUMENTS * RESP_SLOW_ARGUMENT_BYTES];
+    uint8_t bytes[RESP_SLOW_ARGUMENTS * RESP_SLOW_WORD_MAX];
 };
 
 struct admin {

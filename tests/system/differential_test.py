@@ -184,7 +184,7 @@ class Differential(unittest.TestCase):
             draws = [chooser.draw() for _ in range(rng.choice([1, 1, 2, 5, 20, 50]))]
             together = [draw for draw in draws if not draw.alone]
             if together:
-                self._compare(ours, theirs, together)
+                self._compare(ours, theirs, self._with_looks(together))
             for draw in draws:
                 if draw.alone:
                     self._alone(ours, theirs, draw)
@@ -202,6 +202,7 @@ class Differential(unittest.TestCase):
             side.client(0, 2).must("FLUSHALL")
 
     def _compare(self, ours, theirs, draws):
+        draws = list(draws)
         self.sent += len(draws)
         answers = zip(draws, ask(ours, draws), ask(theirs, draws))
         different = False
@@ -230,10 +231,13 @@ class Differential(unittest.TestCase):
             self._compare(ours, theirs, [draw])
             if sum(difference.met for difference in DIFFERENCES.values()) != met:
                 self._clean()
-        # A key whose deadline has passed goes away when somebody looks; redis counts it till then.
-        looks = [commands.Draw(b"EXISTS", key) for key in draw.words[1:2]]
-        if looks:
-            self._compare(ours, theirs, looks)
+
+    @staticmethod
+    def _with_looks(draws):
+        for draw in draws:
+            yield draw
+            if draw.look:
+                yield commands.Draw(b"EXISTS", *draw.words[1:2])
 
     def _meant(self, draw, ours, theirs):
         if not draw.withheld and (unordered(draw, ours, theirs) or by_shape(draw, ours, theirs)):

@@ -87,7 +87,7 @@ class Join(unittest.TestCase):
         return (writes() - first) / (time.monotonic() - began)
 
     def test_join_under_full_write_load(self):
-        with harness.Cluster() as cluster:
+        with harness.Cluster(lease_ms=500) as cluster:
             self._fill(cluster.ports[1])
             cluster[3].kill()
             with load.Load(cluster, threads=1, nodes=[1, 2]) as work:
@@ -114,7 +114,7 @@ class Join(unittest.TestCase):
 
     def test_join_finds_what_was_deleted_gone(self):
         """Keys that were deleted and written anew while a node was away are so there, too."""
-        with harness.Cluster() as cluster:
+        with harness.Cluster(lease_ms=500) as cluster:
             with cluster[1].client() as client:
                 client.pipeline(("SET", "d:%d" % number, "old") for number in range(3000))
                 cluster[2].kill()

@@ -49,7 +49,7 @@ class Majority(unittest.TestCase):
             self.assertEqual(client.must("GET", "number"), b"42")
 
     def test_the_last_of_three_refuses_until_recovered(self):
-        with harness.Cluster() as cluster:
+        with harness.Cluster(lease_ms=500) as cluster:
             self._fill(cluster)
             with load.Load(cluster, nodes=[1]) as work:
                 work.wait_acknowledged(50, [1])
@@ -91,7 +91,7 @@ class Majority(unittest.TestCase):
 
     def test_the_middle_of_five_goes_on(self):
         """Two of five are a minority."""
-        with harness.Cluster(nodes=5) as cluster:
+        with harness.Cluster(nodes=5, lease_ms=500) as cluster:
             self._fill(cluster)
             cluster[4].kill()
             cluster[5].kill()
@@ -100,7 +100,7 @@ class Majority(unittest.TestCase):
                 self.assertEqual(client.must("GET", "kept"), b"value")
 
     def test_all_lost_needs_bootstrap(self):
-        with harness.Cluster() as cluster:
+        with harness.Cluster(lease_ms=500) as cluster:
             self._fill(cluster)
             for node in cluster.nodes.values():
                 node.kill()
@@ -126,7 +126,7 @@ class Majority(unittest.TestCase):
                 self.assertEqual(client.must("GET", "kept"), b"anew")
 
     def test_an_old_node_alone_refuses(self):
-        with harness.Cluster() as cluster:
+        with harness.Cluster(lease_ms=500) as cluster:
             self._fill(cluster)
             for node in cluster.nodes.values():
                 node.kill()

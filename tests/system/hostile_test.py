@@ -10,7 +10,6 @@ import unittest
 
 from support import harness, resp
 
-MIB_KIB = 1024
 VALUE_MAX = 64 << 20
 
 
@@ -147,7 +146,7 @@ class Garbage(Hostile):
         self.refused(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$18446744073709551617\r\n",
                      rb"Protocol error: invalid bulk length")
         self.assertIsNone(self.client().must("GET", "b"))
-        self.assertLess(harness.memory_kib(self.node.pid) - before, 32 * MIB_KIB)
+        self.assertLess(harness.memory_kib(self.node.pid) - before, harness.memory_bound_kib(32))
 
     def test_lengths_that_are_announced_cost_nothing(self):
         """Many clients announce the largest value that is allowed, and send none of it."""
@@ -156,7 +155,7 @@ class Garbage(Hostile):
         for client in clients:
             client.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$%d\r\nabc" % VALUE_MAX)
         self.bystander.check()
-        self.assertLess(harness.memory_kib(self.node.pid) - before, 200 * MIB_KIB)
+        self.assertLess(harness.memory_kib(self.node.pid) - before, harness.memory_bound_kib(200))
 
     def test_a_million_arguments(self):
         client = self.client(timeout=20 * harness.PATIENCE)
@@ -171,7 +170,7 @@ class Garbage(Hostile):
         self.refused(b"a" * (1 << 20), rb"Protocol error: too big inline request")
         self.refused(b"GET " + b"a" * (1 << 18) + b"\r\n", rb"too big inline request")
         self.refused(b"*" + b"1" * (1 << 18), rb"Protocol error: too big (mbulk count|inline)")
-        self.assertLess(harness.memory_kib(self.node.pid) - before, 32 * MIB_KIB)
+        self.assertLess(harness.memory_kib(self.node.pid) - before, harness.memory_bound_kib(32))
 
     def test_a_command_over_the_query_limit(self):
         """Each argument is allowed, all together are not."""
@@ -182,7 +181,7 @@ class Garbage(Hostile):
         self.refused(b"*281\r\n$4\r\nMSET\r\n" + pairs, rb"(?i)protocol error|query|too big")
         self.assertIsNone(self.client().must("GET", "q000"))
         harness.wait_until(
-            lambda: harness.memory_kib(self.node.pid) - before < 200 * MIB_KIB, 5,
+            lambda: harness.memory_kib(self.node.pid) - before < harness.memory_bound_kib(200), 5,
             "the memory of that command is given back")
 
 
@@ -209,8 +208,8 @@ class Readers(Hostile):
             harness.pause(0.02)
         self.bystander.check()
         harness.say("4 clients asked for %d MiB and read nothing: the process grew by %d MiB" % (
-            sum(sent) // len(resp.encode("GET", "big")), highest // MIB_KIB))
-        self.assertLess(highest, 200 * MIB_KIB)
+            sum(sent) // len(resp.encode("GET", "big")), highest // 1024))
+        self.assertLess(highest, harness.memory_bound_kib(200))
 
     def test_a_slow_reader_gets_all(self):
         """Back-pressure, not loss: whoever reads in the end gets every reply in order."""
@@ -304,12 +303,46 @@ class Readers(Hostile):
                 self.assertEqual(hello.get(b"proto"), 3)
 
 
+class BigValues(unittest.TestCase):
+    SIZE = 32 << 20
+
+    def test_big_values_cost_nobody_the_lease(self):
+        """Big values go to and fro; ordinary clients go on, and no member is dropped."""
+        with harness.Cluster(lease_ms=500) as cluster:
+            bystander = Bystander(cluster)
+            self.addCleanup(bystander.close)
+            epoch = cluster[1].told()["epoch"]
+            longest = max(self._round(cluster, bystander) for _ in range(2))
+            harness.say("longest 12 commands beside values of %d MiB: %.0f ms" % (
+                self.SIZE >> 20, 1000 * longest))
+            self.assertEqual(cluster[1].told()["epoch"], epoch, "no member was dropped")
+
+    def _round(self, cluster, bystander):
+        clients = [node.client(timeout=30 * harness.PATIENCE) for node in cluster.nodes.values()]
+        values = [bytes([number]) * self.SIZE for number in range(len(clients))]
+        longest = 0.0
+        try:
+            for number, client in enumerate(clients):
+                client.send("SET", "huge:%d" % number, values[number])
+                began = time.monotonic()
+                bystander.check(rounds=3)
+                longest = max(longest, time.monotonic() - began)
+            for client in clients:
+                self.assertEqual(client.read(), b"OK")
+            for number, client in enumerate(clients[::-1]):
+                self.assertEqual(client.must("GET", "huge:%d" % number), values[number])
+        finally:
+            for client in clients:
+                client.close()
+        return longest
+
+
 class Memory(unittest.TestCase):
     def _fill(self, client, prefix):
         """Until the first refusal: the values that were acknowledged."""
         kept = {}
         for number in range(100000):
-            key, value = b"%s:%d" % (prefix, number), b"%d/" % number + b"m" * 8000
+            key, value = b"%s:%d" % (prefix, number), b"%d/" % number + b"m" * 16000
             reply = client.call("SET", key, value)
             if isinstance(reply, resp.Error):
                 self.assertEqual(reply.code, "OOM", reply)
@@ -324,17 +357,17 @@ class Memory(unittest.TestCase):
             small = cluster[3]
             small.signal(15)
             small.ended()
-            small.add_options("[space 0]\nengine = hermes\nmemory_max = 32mb\n")
+            small.add_options("[space 0]\nengine = hermes\nmemory_max = 16mb\n")
             small.start()
             cluster.wait_whole()
             with cluster[1].client() as one:
                 kept, refused = self._fill(one, b"full")
                 self.assertGreater(len(kept), 100)
-                harness.say("%d values of 8 kB were taken" % len(kept))
+                harness.say("%d values of 16 kB were taken" % len(kept))
             for node in cluster.nodes.values():
                 with node.client() as client:
-                    for words in (("SET", refused, "y" * 8000), ("APPEND", b"full:0", "y" * 8000),
-                                  ("SETRANGE", b"new", 8000, "y")):
+                    for words in (("SET", refused, "y" * 16000), ("APPEND", b"full:0", "y" * 16000),
+                                  ("SETRANGE", b"new", 16000, "y")):
                         reply = client.call(*words)
                         self.assertIsInstance(reply, resp.Error, "%d: %r" % (node.number, words))
                         self.assertEqual(reply.code, "OOM")

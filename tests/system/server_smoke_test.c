@@ -393,6 +393,47 @@ static void a_node_leaves(void **state)
     expect(r, 2, "INCR y", ":2");
 }
 
+static void survivors_recover_and_take_the_others_back(void **state)
+{
+    struct rig *r = *state;
+    char got[REPLY_BYTES];
+    for (uint32_t i = 0; i < NODES; i++) {
+        await_serving(r, i);
+    }
+    expect(r, 1, "SET kept yes", "+OK");
+    ask(r, 0, "HORKOS RECOVER 0", got);
+    assert_non_null(strstr(got, "nothing to recover"));
+    for (uint32_t i = 1; i < NODES; i++) {
+        signal_node(r, i, SIGKILL);
+        assert_int_equal(wait_node(r, i), -SIGKILL);
+    }
+    await_status(r, 0, "\"status\":\"lost\"");
+    ask(r, 0, "GET kept", got);
+    assert_memory_equal(got, "-CLUSTERDOWN", 12);
+    expect(r, 0, "HORKOS RECOVER 0", "+OK");
+    await_serving(r, 0);
+    expect(r, 0, "GET kept", "yes");
+    for (uint32_t i = 1; i < NODES; i++) {
+        start_node(r, i, false);
+        await_serving(r, i);
+        expect(r, i, "GET kept", "yes");
+    }
+}
+
+/* With both peers paused nobody can drop it: it still waits when the second signal comes. */
+static void a_second_signal_forces(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < NODES; i++) {
+        await_serving(r, i);
+    }
+    signal_node(r, 1, SIGSTOP);
+    signal_node(r, 2, SIGSTOP);
+    signal_node(r, 0, SIGTERM);
+    signal_node(r, 0, SIGINT);
+    assert_int_equal(wait_node(r, 0), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +442,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_killed_node_comes_back, three_nodes, end_rig),
         cmocka_unit_test_setup_teardown(a_paused_node_is_wiped_and_rejoins, three_nodes, end_rig),
         cmocka_unit_test_setup_teardown(a_node_leaves, three_nodes, end_rig),
+        cmocka_unit_test_setup_teardown(survivors_recover_and_take_the_others_back, three_nodes,
+                                        end_rig),
+        cmocka_unit_test_setup_teardown(a_second_signal_forces, three_nodes, end_rig),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

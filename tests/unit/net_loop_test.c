@@ -369,6 +369,104 @@ static void test_output_after_the_end(void **state)
     loop_destroy(loop);
 }
 
+static bool go_on(struct net_loop_conn *conn)
+{
+    return conn->stream != NULL;
+}
+
+/* The other side has shut its half, and the owner answers for a while yet. */
+static void test_half_open(void **state)
+{
+    struct loop *loop = net_loop_create(state);
+    for (int broken = 0; broken < 2; broken++) {
+        struct net_loop_conn conn;
+        int fds[2];
+        uint64_t sent = 0, back = 0;
+        net_loop_pair_tcp(fds, 4096);
+        net_loop_open(&conn, loop, fds[0]);
+        conn.on_ended = go_on;
+        net_loop_write(fds[1], &sent, 10, 10);
+        assert_int_equal(shutdown(fds[1], SHUT_WR), 0);
+        NET_LOOP_UNTIL(loop, conn.ended > 0)
+        {
+        }
+        assert_int_equal(conn.received, sent);
+        (void)loop_poll(loop, 0);
+        /* It is said once, and the loop can sleep. */
+        uint64_t start_us = clock_boot_us();
+        assert_int_equal(loop_poll(loop, 20000), 0);
+        assert_true(clock_boot_us() - start_us + 1 >= 20000);
+        net_loop_queue(&conn, MIB);
+        if (broken) {
+            (void)loop_poll(loop, 0);
+            net_loop_reset(fds[1]);
+            NET_LOOP_UNTIL(loop, conn.closed > 0)
+            {
+            }
+            assert_true(conn.error == ECONNRESET || conn.error == EPIPE);
+        } else {
+            bool over = false;
+            NET_LOOP_UNTIL(loop, over)
+            {
+                over = net_loop_read(fds[1], &back, MIB);
+                if (conn.drained > 0 && conn.stream != NULL) {
+                    stream_finish(conn.stream, NET_LOOP_PATIENCE_US);
+                    conn.stream = NULL;
+                }
+            }
+            assert_int_equal(back, conn.written);
+            assert_int_equal(conn.closed, 0);
+            assert_int_equal(close(fds[1]), 0);
+        }
+        assert_int_equal(conn.ended, 1);
+        assert_int_equal(descriptor_closed(fds[0]), 1);
+    }
+    loop_destroy(loop);
+}
+
+static bool close_at_the_end(struct net_loop_conn *conn)
+{
+    stream_close(conn->stream);
+    conn->stream = NULL;
+    return conn->echo;
+}
+
+static bool finish_at_the_end(struct net_loop_conn *conn)
+{
+    stream_finish(conn->stream, NET_LOOP_PATIENCE_US);
+    conn->stream = NULL;
+    return conn->echo;
+}
+
+/* The owner ends the stream while it is told of the end, whatever it answers then. */
+static void test_close_at_the_end(void **state)
+{
+    struct loop *loop = net_loop_create(state);
+    for (int which = 0; which < 4; which++) {
+        struct net_loop_conn conn;
+        int fds[2];
+        uint64_t back = 0;
+        bool finishes = which >= 2;
+        net_loop_pair_tcp(fds, 4096);
+        net_loop_open(&conn, loop, fds[0]);
+        conn.on_ended = finishes ? finish_at_the_end : close_at_the_end;
+        conn.echo = which % 2 == 0;
+        net_loop_queue(&conn, MIB);
+        assert_int_equal(shutdown(fds[1], SHUT_WR), 0);
+        bool over = false;
+        NET_LOOP_UNTIL(loop, over)
+        {
+            over = net_loop_read(fds[1], &back, MIB);
+        }
+        assert_int_equal(back == conn.written, finishes);
+        assert_int_equal(conn.ended, 1);
+        assert_int_equal(conn.closed, 0);
+        assert_int_equal(descriptor_closed(fds[0]), 1);
+        assert_int_equal(close(fds[1]), 0);
+    }
+    loop_destroy(loop);
+}
+
 /* ---- Closing from within ---- */
 
 static void close_it(struct net_loop_conn *conn)
@@ -898,6 +996,8 @@ int main(void)
         {"end and reset", test_end_and_reset},
         {"send to the dead", test_send_to_the_dead},
         {"output after the end", test_output_after_the_end},
+        {"half open", test_half_open},
+        {"close at the end", test_close_at_the_end},
         {"close within callbacks", test_close_within_callbacks},
         {"close another within a callback", test_close_another_within_a_callback},
         {"finish delivers", test_finish_delivers},

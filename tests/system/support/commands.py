@@ -22,8 +22,8 @@ WRONG_FLOATS = [b"nan", b"-nan", b" 1.5", b"1.5 ", b"1e", b"x", b"", b"1,5", b"-
 STRANGE_FLOATS = [b"0x10", b"inf", b"-inf", b"infinity", b"1e309", b"1e4000", b"1e-4960"]
 VALUES = [b"", b"v", b"hello world", b"\0\1\2\r\n\xff", b"x" * 43, b"x" * 44, b"x" * 45, b"0", b"7",
           b"-12", b"12.25", b"y" * 1000]
-PATTERNS = [b"*", b"key:*", b"key:?", b"**", b"k*[12]", b"key:[^1]", b"key:[1-2]", b"\\a", b"?", b"[", b"",
-            b"**", b"*:*", b"[a-", b"KEY:1", b"*\xfe*", b"[\\a]"]
+PATTERNS = [b"*", b"key:*", b"key:?", b"**", b"k*[12]", b"key:[^1]", b"key:[1-2]", b"\\a", b"?",
+            b"[", b"", b"**", b"*:*", b"[a-", b"KEY:1", b"*\xfe*", b"[\\a]"]
 ARITY = [b"APPEND", b"DECR", b"DECRBY", b"DEL", b"ECHO", b"EXISTS", b"EXPIRE", b"EXPIREAT",
          b"EXPIRETIME", b"GET", b"GETDEL", b"GETEX", b"GETRANGE", b"GETSET", b"INCR", b"INCRBY",
          b"INCRBYFLOAT", b"KEYS", b"MGET", b"MSET", b"PERSIST", b"PEXPIRE", b"PEXPIREAT",
@@ -39,11 +39,13 @@ MORE_THAN = {b"DBSIZE": 1, b"TIME": 1, b"RANDOMKEY": 1, b"PING": 2, b"ROLE": 1, 
 
 
 class Draw:
-    """One command. alone: not in a pipeline, and its keys are looked at afterwards."""
+    """One command. alone: not in a pipeline. look: its key is looked at afterwards, since it may have
+    a deadline in the past: redis counts such a key until somebody does."""
 
-    def __init__(self, *words, alone=False, withheld=False, walk=False):
+    def __init__(self, *words, alone=False, look=False, withheld=False, walk=False):
         self.words = list(words)
         self.alone = alone
+        self.look = look
         self.withheld = withheld  # only horkos gets it
         self.walk = walk  # a SCAN to its end
 
@@ -133,7 +135,7 @@ class Chooser:
                 words += self.lifetime()
             else:
                 words.append(self.rng.choice([b"EX", b"FOO", b"", b"PERSIST", b"PXAT"]))
-        return Draw(*words, alone=True)
+        return Draw(*words, look=True)
 
     def get(self):
         return Draw(self.rng.choice([b"GET", b"GET", b"GET", b"STRLEN", b"TYPE"]), self.key())
@@ -203,7 +205,7 @@ class Chooser:
                  self.moment(milliseconds) if name.endswith(b"AT") else self.duration(milliseconds)]
         for _ in range(self.rng.choice([0, 0, 1, 1, 2])):
             words.append(self.rng.choice([b"NX", b"XX", b"GT", b"LT", b"gt", b"FOO"]))
-        return Draw(*words, alone=True)
+        return Draw(*words, look=True)
 
     def deadline(self):
         return Draw(self.rng.choice([b"TTL", b"PTTL", b"EXPIRETIME", b"PEXPIRETIME", b"PERSIST"]),
@@ -219,11 +221,11 @@ class Chooser:
         elif dice < 0.85:
             words += [self.rng.choice([b"EX", b"NX", b"KEEPTTL", b"", b"PERSIST"]),
                       self.rng.choice([b"PERSIST", b"10000", b"x"])]
-        return Draw(*words, alone=True)
+        return Draw(*words, look=True)
 
     def setex(self):
         name = self.rng.choice([b"SETEX", b"PSETEX"])
-        return Draw(name, self.key(), self.duration(name == b"PSETEX"), self.value(), alone=True)
+        return Draw(name, self.key(), self.duration(name == b"PSETEX"), self.value(), look=True)
 
     def getset(self):
         return Draw(b"GETSET", self.key(), self.value())
@@ -244,7 +246,7 @@ class Chooser:
         if more is None:
             count = self.rng.randrange(TOO_MANY.get(name, 4))
             words = [name] + [self.rng.choice([b"key:1"] + MORE_KEYS) for _ in range(count)]
-            return Draw(*words, alone=True)
+            return Draw(*words, look=True)
         if more == 9:
             return Draw(name) if name != b"COMMAND" else Draw(name, b"NOSUCH")
         return Draw(name, *(b"x" for _ in range(self.rng.randint(more, more + 2))))
@@ -312,7 +314,7 @@ class Chooser:
             (b"COPY", b"a", b"a"), (b"COPY", b"a", b"b", b"FOO"), (b"FLUSHALL",), (b"FLUSHDB",),
             (b"FLUSHDB", b"SYNC"), (b"FLUSHALL", b"ASYNC"), (b"SHUTDOWN", b"x"), (b"EXEC",),
             (b"DISCARD",), (b"CLUSTER", b"INFO"), (b"ASKING",),
-        ]), alone=True)
+        ]))
 
     def withheld(self):
         two = self.rng.sample(KEYS, 2)

@@ -1,4 +1,4 @@
-"""Reads the transcripts of tests/system/transcripts (their README has the format) and replays them."""
+"""Reads the transcripts of tests/system/transcripts (their README has the format); replays them."""
 
 import re
 
