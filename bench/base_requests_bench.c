@@ -4,9 +4,11 @@
  *
  *   base_requests_bench --ports 7001,7002,7003 --kind set|get|set-wait|etcd [--connections 50]
  *       [--pipeline 1] [--requests 1000000] [--keys 1000000] [--value 32] [--pids 1,2,3] [--seed 1]
+ *       [--sequential]
  *
  * set-wait: each SET is followed by WAIT 2 0 and counts once. etcd: PUT through the JSON gateway of
- * etcd's version 3 API. Keys are "key:" and 12 digits, uniform. */
+ * etcd's version 3 API. Keys are "key:" and 12 digits, uniform, or with --sequential one after
+ * another. */
 #include <arpa/inet.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -44,6 +46,7 @@ struct bench {
     uint32_t ports[LIST_MAX], ports_n, pids[LIST_MAX], pids_n;
     uint32_t connections, pipeline, value;
     uint64_t requests, keys;
+    bool sequential;
     uint64_t issued, done, errors;
     struct random random;
     struct histogram latency;
@@ -91,7 +94,8 @@ static uint32_t write_request(struct bench *b, char *to)
     char key64[32];
     static char value64[8192];
     static char body[9000];
-    snprintf(key, sizeof key, "key:%012" PRIu64, random_below(&b->random, b->keys));
+    uint64_t number = b->sequential ? b->issued % b->keys : random_below(&b->random, b->keys);
+    snprintf(key, sizeof key, "key:%012" PRIu64, number);
     switch (b->kind) {
     case KIND_SET:
         return (uint32_t)sprintf(to, "*3\r\n$3\r\nSET\r\n$16\r\n%s\r\n$%u\r\n%s\r\n", key, b->value,
@@ -309,10 +313,10 @@ static enum kind kind_of(const char *text)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"ports", 1, NULL, 'p'},    {"kind", 1, NULL, 'k'},     {"connections", 1, NULL, 'c'},
-        {"pipeline", 1, NULL, 'P'}, {"requests", 1, NULL, 'n'}, {"keys", 1, NULL, 'K'},
-        {"value", 1, NULL, 'v'},    {"pids", 1, NULL, 'i'},     {"seed", 1, NULL, 's'},
-        {NULL, 0, NULL, 0},
+        {"ports", 1, NULL, 'p'},      {"kind", 1, NULL, 'k'},     {"connections", 1, NULL, 'c'},
+        {"pipeline", 1, NULL, 'P'},   {"requests", 1, NULL, 'n'}, {"keys", 1, NULL, 'K'},
+        {"value", 1, NULL, 'v'},      {"pids", 1, NULL, 'i'},     {"seed", 1, NULL, 's'},
+        {"sequential", 0, NULL, 'q'}, {NULL, 0, NULL, 0},
     };
     struct bench b = {
         .connections = 50, .pipeline = 1, .value = 32, .requests = 1000000, .keys = 1000000};
@@ -342,6 +346,9 @@ int main(int argc, char **argv)
             break;
         case 'i':
             b.pids_n = list(optarg, b.pids);
+            break;
+        case 'q':
+            b.sequential = true;
             break;
         case 's':
             seed = strtoull(optarg, NULL, 10);

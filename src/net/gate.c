@@ -39,6 +39,24 @@ static void handle(struct gate *gate, const struct epoll_event *event, uint64_t 
     }
 }
 
+/* Listeners last: a newcomer may take a session's place, and by then no event is left that is about
+ * one. Otherwise a session ends only in its own event. */
+static void handle_all(struct gate *gate, const struct epoll_event *events, int n, uint64_t now_us)
+{
+    const struct epoll_event *listening[GATE_LISTENERS_MAX];
+    uint32_t listening_n = 0;
+    for (int i = 0; i < n; i++) {
+        if (*(const enum gate_source *)events[i].data.ptr == SOURCE_LISTENER) {
+            listening[listening_n++] = &events[i];
+        } else {
+            handle(gate, &events[i], now_us);
+        }
+    }
+    for (uint32_t i = 0; i < listening_n; i++) {
+        handle(gate, listening[i], now_us);
+    }
+}
+
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -78,10 +96,7 @@ static void *run(void *context)
         int n = epoll_wait(gate->epoll_fd, events, EVENTS, wait_ms(now_us, next_us));
         HK_ASSERT(n >= 0 || errno == EINTR);
         now_us = clock_boot_us();
-        /* A session ends only in its own event, so none of these is about one that is gone. */
-        for (int i = 0; i < n; i++) {
-            handle(gate, &events[i], now_us);
-        }
+        handle_all(gate, events, n, now_us);
     }
     return NULL;
 }

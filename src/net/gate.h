@@ -38,7 +38,7 @@ struct gate_config {
     nodeset nodes;
     uint32_t backoff_min_us, backoff_max_us; /* of calls; doubled with jitter */
     uint32_t handshake_us;                   /* a handshake that takes longer is given up */
-    uint32_t handshakes_max;                 /* of strangers, at one time */
+    uint32_t handshakes_max;  /* of strangers, at one time; beyond, the oldest goes */
     uint32_t user_timeout_ms; /* a connection whose bytes stay unacknowledged longer is broken */
     /* A new client; the socket (non-blocking, TCP_NODELAY) is the callee's. address: of the client
      * and of the listener, as text. */
@@ -66,7 +66,7 @@ struct gate_stats {
     uint64_t clients, peers; /* handed on */
     uint64_t calls, calls_failed;
     uint64_t refused[HANDSHAKE_REFUSALS]; /* HANDSHAKE_MAGIC: also those who hung up */
-    uint64_t timed_out, crowded;          /* strangers given up; sockets closed at once */
+    uint64_t timed_out, crowded;          /* strangers given up; those that made room for others */
 };
 void gate_stats(const struct gate *gate, struct gate_stats *stats_out);
 

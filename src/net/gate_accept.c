@@ -43,6 +43,17 @@ static void take_client(struct gate *gate, int fd, const struct sockaddr_storage
     gate->config.client(gate->config.context, fd, address, local);
 }
 
+/* Who has been silent longest makes room: a node has proved itself within a few round trips, and
+ * those who only sit there must not keep it out. */
+static void make_room(struct gate *gate, uint64_t now_us)
+{
+    if (gate->strangers_n >= gate->config.handshakes_max) {
+        struct gate_session *oldest = list_entry(gate->strangers.next, struct gate_session, link);
+        gate_crowded(gate, oldest->address, now_us);
+        gate_session_destroy(gate, oldest);
+    }
+}
+
 static void take_stranger(struct gate *gate, int fd, const struct sockaddr_storage *from,
                           socklen_t n, uint64_t now_us)
 {
@@ -50,11 +61,7 @@ static void take_stranger(struct gate *gate, int fd, const struct sockaddr_stora
     char address[ADDRESS_TEXT_MAX];
     int yes = 1;
     address_text(from, n, address);
-    if (gate->strangers_n >= gate->config.handshakes_max) {
-        (void)close(fd);
-        gate_crowded(gate, address, now_us);
-        return;
-    }
+    make_room(gate, now_us);
     struct gate_session *session = gate_session_create(gate, fd, address, now_us);
     if (session == NULL) {
         (void)close(fd);

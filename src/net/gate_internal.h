@@ -91,7 +91,7 @@ struct gate {
     uint64_t resume_us;  /* when paused listeners accept again; UINT64_MAX: none is paused */
     uint64_t starved_us; /* when lack of descriptors was reported last; 0: never */
 
-    struct list_link callers, strangers; /* struct gate_session */
+    struct list_link callers, strangers; /* struct gate_session, in the order of arrival */
     uint32_t strangers_n;
     struct gate_callee callees[NODES_MAX];
     struct random random; /* jitter */

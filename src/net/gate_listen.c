@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +18,8 @@
 #define BACKLOG 511
 /* A unix socket is for its owner and the owner's group. */
 #define UNIX_MODE 0770
+/* How long a client may be silent before the system asks whether it is still there. */
+#define KEEPALIVE_S 300
 
 static const char *option_of(const struct gate_listener *listener)
 {
@@ -80,6 +83,27 @@ static bool remove_stale(const struct sockaddr_storage *at, socklen_t n)
     return unlink(path) == 0 || errno == ENOENT;
 }
 
+/* What sockets that are accepted inherit: a client whose machine is gone without a word is noticed
+ * after some minutes, as with Redis. Those of peers have their own time-out. */
+static int watch_over_clients(int fd)
+{
+    const struct {
+        int level, option, value;
+    } settings[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_S / 3},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (setsockopt(fd, settings[i].level, settings[i].option, &settings[i].value,
+                       sizeof settings[i].value) != 0) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
 /* 0, or errno. */
 static int bind_and_listen(int fd, const struct sockaddr_storage *at, socklen_t n)
 {
@@ -125,7 +149,8 @@ static int open_one(struct gate *gate, const struct gate_address *address, bool 
     if (listener->fd < 0) {
         return complain(listener, errno, error_out, size);
     }
-    int error = bind_and_listen(listener->fd, &at, n);
+    int error = at.ss_family == AF_UNIX || peers ? 0 : watch_over_clients(listener->fd);
+    error = error != 0 ? error : bind_and_listen(listener->fd, &at, n);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = listener};
     if (error == 0 && epoll_ctl(gate->epoll_fd, EPOLL_CTL_ADD, listener->fd, &event) != 0) {
         error = errno;

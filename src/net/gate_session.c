@@ -75,16 +75,30 @@ static void fail(struct gate *gate, struct gate_session *session, enum handshake
     }
 }
 
+/* While a link was cut the other side may have given the connection up without our hearing of it.
+ * Only the side that calls makes a new one, and it may have nothing to send that would tell it. So
+ * the system asks on connections that are silent, both ways; who does not answer is gone after
+ * user_timeout_ms as well. */
+static void watch_over_peer(const struct gate *gate, int fd)
+{
+    unsigned timeout_ms = gate->config.user_timeout_ms;
+    int yes = 1, interval_s = 1;
+    int idle_s = timeout_ms < 4000u ? 1 : (int)(timeout_ms / 4000u);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+}
+
 static void hand_on(struct gate *gate, struct gate_session *session, uint64_t now_us)
 {
     struct handshake_peer peer = session->handshake.peer;
-    unsigned timeout_ms = gate->config.user_timeout_ms;
     uint8_t node = session->node;
     uint32_t pair = session->pair;
     int fd = session->fd;
     bool calls = session->calls;
     (void)epoll_ctl(gate->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+    watch_over_peer(gate, fd);
     session->fd = -1;
     gate_session_destroy(gate, session);
     if (calls) {

@@ -140,8 +140,9 @@ static bool zero(const uint8_t *at, uint32_t n)
 {
     uint8_t any = 0;
 
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         any |= at[i];
+    }
     return any == 0;
 }
 
@@ -151,21 +152,26 @@ static enum handshake_refusal check_who(const struct handshake *h, enum message_
                                         const char label[LABEL_BYTES], const uint8_t *message,
                                         uint16_t *version_out)
 {
-    if (get_u32(message + AT_MAGIC) != MAGIC || message[AT_TYPE] != type)
+    if (get_u32(message + AT_MAGIC) != MAGIC || message[AT_TYPE] != type) {
         return HANDSHAKE_MAGIC;
+    }
 
     uint16_t min = get_u16(message + AT_VERSION_MIN);
     uint16_t max = get_u16(message + AT_VERSION_MAX);
 
-    if (min > max || min > VERSION_MAX || max < VERSION_MIN)
+    if (min > max || min > VERSION_MAX || max < VERSION_MIN) {
         return HANDSHAKE_VERSION;
-    if (get_u64(message + AT_CLUSTER) != h->self.cluster)
+    }
+    if (get_u64(message + AT_CLUSTER) != h->self.cluster) {
         return HANDSHAKE_CLUSTER;
-    if (!proves(h, label, message, AT_TAG))
+    }
+    if (!proves(h, label, message, AT_TAG)) {
         return HANDSHAKE_PROOF;
+    }
     if (!zero(message + AT_RESERVED, AT_CLUSTER - AT_RESERVED) ||
-        !zero(message + AT_RESERVED_MORE, AT_NONCE - AT_RESERVED_MORE))
+        !zero(message + AT_RESERVED_MORE, AT_NONCE - AT_RESERVED_MORE)) {
         return HANDSHAKE_MAGIC;
+    }
     *version_out = max < VERSION_MAX ? max : (uint16_t)VERSION_MAX;
     return HANDSHAKE_OK;
 }
@@ -181,16 +187,19 @@ static uint32_t input_hello(struct handshake *h, const uint8_t *message, uint8_t
     enum handshake_refusal refusal =
         check_who(h, TYPE_HELLO, label_hello, message, &h->peer.version);
 
-    if (refusal != HANDSHAKE_OK)
+    if (refusal != HANDSHAKE_OK) {
         return refuse(h, refusal);
+    }
 
     uint8_t source = message[AT_SOURCE];
 
     if (message[AT_TARGET] != h->self.node || source == h->self.node ||
-        !nodeset_has(h->nodes, source))
+        !nodeset_has(h->nodes, source)) {
         return refuse(h, HANDSHAKE_NODE);
-    if (!workers_possible(message) || message[AT_TARGET_WORKER] >= h->self.workers)
+    }
+    if (!workers_possible(message) || message[AT_TARGET_WORKER] >= h->self.workers) {
         return refuse(h, HANDSHAKE_WORKER);
+    }
     h->peer.node = source;
     h->peer.workers = message[AT_WORKERS];
     h->peer.worker = message[AT_SOURCE_WORKER];
@@ -209,16 +218,20 @@ static uint32_t input_answer(struct handshake *h, const uint8_t *message, uint8_
     enum handshake_refusal refusal =
         check_who(h, TYPE_ANSWER, label_answer, message, &h->peer.version);
 
-    if (refusal != HANDSHAKE_OK)
+    if (refusal != HANDSHAKE_OK) {
         return refuse(h, refusal);
-    if (message[AT_SOURCE] != h->peer.node || message[AT_TARGET] != h->self.node)
+    }
+    if (message[AT_SOURCE] != h->peer.node || message[AT_TARGET] != h->self.node) {
         return refuse(h, HANDSHAKE_NODE);
+    }
     if (!workers_possible(message) || message[AT_SOURCE_WORKER] != h->peer.worker ||
-        message[AT_TARGET_WORKER] != h->peer.local_worker)
+        message[AT_TARGET_WORKER] != h->peer.local_worker) {
         return refuse(h, HANDSHAKE_WORKER);
+    }
     /* The responder chooses one version, it does not offer a range. */
-    if (get_u16(message + AT_VERSION_MIN) != get_u16(message + AT_VERSION_MAX))
+    if (get_u16(message + AT_VERSION_MIN) != get_u16(message + AT_VERSION_MAX)) {
         return refuse(h, HANDSHAKE_VERSION);
+    }
     h->peer.workers = message[AT_WORKERS];
     remember(h, message, ANSWER_BYTES);
 
@@ -233,12 +246,15 @@ static uint32_t input_answer(struct handshake *h, const uint8_t *message, uint8_
 
 static uint32_t input_proof(struct handshake *h, const uint8_t *message)
 {
-    if (get_u32(message + AT_MAGIC) != MAGIC || message[AT_TYPE] != TYPE_PROOF)
+    if (get_u32(message + AT_MAGIC) != MAGIC || message[AT_TYPE] != TYPE_PROOF) {
         return refuse(h, HANDSHAKE_MAGIC);
-    if (!proves(h, label_proof, message, AT_PROOF_TAG))
+    }
+    if (!proves(h, label_proof, message, AT_PROOF_TAG)) {
         return refuse(h, HANDSHAKE_PROOF);
-    if (!zero(message + AT_PROOF_RESERVED, AT_PROOF_TAG - AT_PROOF_RESERVED))
+    }
+    if (!zero(message + AT_PROOF_RESERVED, AT_PROOF_TAG - AT_PROOF_RESERVED)) {
         return refuse(h, HANDSHAKE_MAGIC);
+    }
     remember(h, message, PROOF_BYTES);
     finish(h);
     return 0;

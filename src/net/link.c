@@ -47,6 +47,13 @@ uint64_t link_outstanding(const struct link *link)
     return out->view.bytes + out->small.bytes + out->large_bytes + (out->sent - out->acked);
 }
 
+bool link_large_under_way(const struct link *link)
+{
+    const struct link_out *out = &link->out;
+
+    return out->large.first != NULL || out->acked + LINK_CREDIT_LAG < out->large_sent;
+}
+
 uint64_t link_bytes_held(const struct link *link)
 {
     const struct link_out *out = &link->out;
@@ -86,6 +93,6 @@ struct link_large *link_larges_pop(struct link_larges *larges)
 void link_large_free(struct link_large *large, uint64_t *held)
 {
     *held -= sizeof(*large) + large->capacity;
-    free(large->at);
+    pieces_free(&large->pieces);
     free(large);
 }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/pieces.h"
 #include "net/handshake.h"
 
 #define LINK_FRAGMENT (128u * 1024u)
@@ -60,6 +61,9 @@ void link_destroy(struct link *link);
 /* Queues one sealed frame (by copy). False when queue_max would be passed or there is no memory:
  * the frame is dropped, which protocols that resend can bear; the caller counts it. */
 bool link_send(struct link *link, struct bytes frame) __attribute__((warn_unused_result));
+/* The same for a large frame, which is not copied: its pieces are the link's from here on, whatever
+ * it answers. The whole header is in the first. */
+bool link_give(struct link *link, struct pieces *frame) __attribute__((warn_unused_result));
 /* Drops what is queued and no small view frame, except a large frame that is partly out. */
 void link_forget(struct link *link);
 
@@ -81,6 +85,9 @@ bool link_receive(struct link *link, struct bytes *frame_out);
 /* Bytes queued or under way that the receiver has not taken, as far as is known: how far the peer
  * lags. Up to LINK_CREDIT_LAG of it may have been taken. */
 uint64_t link_outstanding(const struct link *link);
+/* Whether a large frame is queued, or the receiver is not known to have taken the last one. Nobody
+ * knows of one whose last fragment is not above LINK_CREDIT_LAG. */
+bool link_large_under_way(const struct link *link);
 /* Memory that this link holds, for accounts. */
 uint64_t link_bytes_held(const struct link *link);
 /* View frames that were dropped on arrival because too many waited to be received. */

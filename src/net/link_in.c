@@ -122,12 +122,12 @@ static bool large_grow(struct link_in *in, struct link_large *large, uint32_t ne
     if (capacity > large->bytes)
         capacity = large->bytes;
 
-    uint8_t *at = realloc(large->at, capacity);
+    uint8_t *at = realloc(large->pieces.head, capacity);
 
     if (at == NULL)
         return false;
     in->large_held += capacity - large->capacity;
-    large->at = at;
+    large->pieces.head = at;
     large->capacity = (uint32_t)capacity;
     return true;
 }
@@ -146,7 +146,7 @@ static enum link_fault take_fragment(struct link_in *in, struct bytes body)
         return fault;
     if (!large_grow(in, large, large->done + body.n))
         return LINK_MEMORY;
-    memcpy(large->at + large->done, body.at, body.n);
+    memcpy(large->pieces.head + large->done, body.at, body.n);
     large->done += body.n;
     if (body.n == left || in->ready.first != NULL)
         large->uncredited += body.n;
@@ -361,7 +361,7 @@ static struct bytes lend_large(struct link_in *in)
         in->consumed += in->building->uncredited;
         in->building->uncredited = 0;
     }
-    return bytes_of(large->at, large->bytes);
+    return bytes_of(large->pieces.head, large->bytes);
 }
 
 bool link_receive(struct link *link, struct bytes *frame_out)

@@ -22,34 +22,61 @@ static uint32_t queued_length(const uint8_t *frame)
     return length;
 }
 
-static bool send_large(struct link_out *out, struct bytes frame)
+static bool may_queue(const struct link *link, struct bytes front, uint32_t bytes)
+{
+    const struct link_out *out = &link->out;
+
+    HK_ASSERT(front.n >= FRAME_HEADER && queued_length(front.at) == bytes);
+    return link->fault == LINK_OK &&
+           out->view.bytes + out->small.bytes + out->large_bytes + bytes <= out->queue_max;
+}
+
+/* The pieces are the link's from here on, or false. */
+static bool queue_large(struct link_out *out, const struct pieces *frame)
 {
     struct link_large *large = calloc(1, sizeof(*large));
 
     if (large == NULL)
         return false;
-    large->at = malloc(frame.n);
-    if (large->at == NULL) {
-        free(large);
-        return false;
-    }
-    memcpy(large->at, frame.at, frame.n);
-    large->bytes = frame.n;
-    large->capacity = frame.n;
+    large->pieces = *frame;
+    large->bytes = frame->head_bytes + frame->tail.n;
+    large->capacity = large->bytes;
     link_larges_push(&out->large, large);
-    out->large_bytes += frame.n;
-    out->large_held += sizeof(*large) + frame.n;
+    out->large_bytes += large->bytes;
+    out->large_held += sizeof(*large) + large->capacity;
     return true;
+}
+
+static bool send_large(struct link_out *out, struct bytes frame)
+{
+    struct pieces copy = {.head = malloc(frame.n), .head_bytes = frame.n};
+
+    if (copy.head == NULL)
+        return false;
+    memcpy(copy.head, frame.at, frame.n);
+    if (queue_large(out, &copy))
+        return true;
+    pieces_free(&copy);
+    return false;
+}
+
+bool link_give(struct link *link, struct pieces *frame)
+{
+    uint32_t bytes = frame->head_bytes + frame->tail.n;
+
+    HK_ASSERT(bytes > LINK_FRAGMENT);
+    if (may_queue(link, bytes_of(frame->head, frame->head_bytes), bytes) &&
+        queue_large(&link->out, frame))
+        return true;
+    pieces_free(frame);
+    return false;
 }
 
 bool link_send(struct link *link, struct bytes frame)
 {
     struct link_out *out = &link->out;
 
-    HK_ASSERT(frame.n >= FRAME_HEADER && queued_length(frame.at) == frame.n);
-    if (link->fault != LINK_OK)
-        return false;
-    if (out->view.bytes + out->small.bytes + out->large_bytes + frame.n > out->queue_max)
+    if (!may_queue(link, frame, frame.n))
         return false;
     if (frame.n > LINK_FRAGMENT)
         return send_large(out, frame);
@@ -222,13 +249,15 @@ static uint32_t output_fragment(struct link *link, uint8_t *out, uint32_t room)
 
     if (room < RECORD_EXTRA + n)
         return 0;
-    memcpy(out + RECORD_HEADER, large->at + large->done, n);
+    pieces_copy(&large->pieces, large->done, out + RECORD_HEADER, n);
     large->done += n;
     o->large_bytes -= n;
     o->sent += n;
     o->turn_large = false;
-    if (large->done == large->bytes)
+    if (large->done == large->bytes) {
+        o->large_sent = o->sent;
         link_large_free(link_larges_pop(&o->large), &o->large_held);
+    }
     return seal(link, kind, n, out);
 }
 

@@ -37,13 +37,13 @@ enum {
 /* Of a frame's header, docs/WIRE.md. */
 #define FRAME_AT_KIND 14u
 
-/* A large frame on its way out or in. */
+/* A large frame on its way out or in; in: all of it is in the first piece. */
 struct link_large {
     struct link_large *next;
-    uint8_t *at;
+    struct pieces pieces;
     uint32_t bytes;      /* of the frame */
     uint32_t done;       /* of them are out, or have arrived */
-    uint32_t capacity;   /* at */
+    uint32_t capacity;   /* of the pieces */
     uint32_t uncredited; /* in: arrived and not yet consumed */
     uint64_t after;      /* in: the value of small_in when it was complete */
 };
@@ -59,6 +59,7 @@ struct link_out {
     uint64_t large_bytes; /* not yet out */
     uint64_t large_held;
     uint64_t sent, acked;
+    uint64_t large_sent; /* the value of sent when the last large frame had gone */
     uint64_t queue_max;
     uint32_t window; /* the peer's; 0: it has not said it yet */
     bool opened;     /* our OPEN is out */

@@ -375,19 +375,52 @@ void port_adopt(struct port *port)
 
 /* ---- Frames ---- */
 
-void port_send(struct port *port, struct bytes frame)
+static struct conn *conn_towards(const struct port *port, uint8_t node, uint8_t worker)
 {
-    HK_ASSERT(frame.n >= FRAME_HEADER && frame.at[FRAME_AT_TARGET] < NODES_MAX);
+    HK_ASSERT(node < NODES_MAX);
 
-    const struct port_peer *peer = &port->peers[frame.at[FRAME_AT_TARGET]];
-    struct conn *conn = NULL;
+    const struct port_peer *peer = &port->peers[node];
 
-    if (peer->workers > 0)
-        conn = peer->conns[frame.at[FRAME_AT_TARGET_WORKER] % peer->workers];
+    return peer->workers > 0 ? peer->conns[worker % peer->workers] : NULL;
+}
+
+static struct conn *conn_for(struct port *port, struct bytes frame)
+{
+    HK_ASSERT(frame.n >= FRAME_HEADER);
+
+    struct conn *conn =
+        conn_towards(port, frame.at[FRAME_AT_TARGET], frame.at[FRAME_AT_TARGET_WORKER]);
+
+    port->now.dropped_unconnected += conn == NULL;
+    return conn;
+}
+
+void port_give(struct port *port, struct pieces *frame)
+{
+    struct conn *conn = conn_for(port, bytes_of(frame->head, frame->head_bytes));
+
     if (conn == NULL) {
-        port->now.dropped_unconnected++;
+        pieces_free(frame);
         return;
     }
+    if (!link_give(conn->link, frame))
+        port->now.dropped_full++;
+    make_dirty(conn);
+}
+
+bool port_large_under_way(const struct port *port, uint8_t node, uint8_t worker)
+{
+    const struct conn *conn = conn_towards(port, node, worker);
+
+    return conn != NULL && link_large_under_way(conn->link);
+}
+
+void port_send(struct port *port, struct bytes frame)
+{
+    struct conn *conn = conn_for(port, frame);
+
+    if (conn == NULL)
+        return;
     if (!link_send(conn->link, frame))
         port->now.dropped_full++;
     make_dirty(conn);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/pieces.h"
 #include "base/nodeset.h"
 #include "net/handshake.h"
 #include "net/loop.h"
@@ -48,6 +49,12 @@ void port_adopt(struct port *port);
 /* Sends one sealed frame; node and target worker are read from its header (reduced modulo the
  * number of the peer's workers). Never blocks. */
 void port_send(struct port *port, struct bytes frame);
+/* The same for a large frame (above LINK_FRAGMENT), which is not copied: its pieces are the port's
+ * from here on. The whole header is in the first. */
+void port_give(struct port *port, struct pieces *frame);
+/* Whether a large frame (above LINK_FRAGMENT) that was sent to that worker is on its way, as far as
+ * is known (link_large_under_way). */
+bool port_large_under_way(const struct port *port, uint8_t node, uint8_t worker);
 /* The next frame that arrived, from one connection after the other; good until the next call of
  * this, port_adopt or loop_poll. What a connection had brought before it ended still comes. */
 bool port_receive(struct port *port, struct bytes *frame_out);

@@ -109,9 +109,34 @@ static bool keep_answer(struct worker *w, struct call *c, const struct answer *a
     return true;
 }
 
+/* Of the updates that wait for a key only the oldest is woken, for it makes the key unreadable to
+ * all others again. It carries the baton: whatever becomes of it, the next one is woken then, and
+ * either runs or parks (and so says that somebody waits). */
+static void wake_update(struct worker *w, uint8_t space, uint64_t hash)
+{
+    list_each(link, &w->parked[hash % PARKED_LISTS])
+    {
+        struct call *c = list_entry(link, struct call, link);
+        if (c->op.space == space && c->hash == hash && c->update) {
+            c->baton = true;
+            call_ready(w, c);
+            return;
+        }
+    }
+}
+
+static void pass_baton(struct worker *w, struct call *c)
+{
+    if (c->baton) {
+        c->baton = false;
+        wake_update(w, c->op.space, c->hash);
+    }
+}
+
 void call_release(struct worker *w, struct call *c)
 {
     HK_ASSERT(c->flow == NULL && c->state != CALL_FREE);
+    pass_baton(w, c);
     w->own_calls -= c->own;
     struct store_thread *thread = w->threads[c->op.space];
     wheel_disarm(&w->wheel, &c->timer);
@@ -141,6 +166,8 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer)
     }
     struct session *session = &w->sessions[c->session];
     uint32_t index = c->session;
+    w->moved += answer->value.n;
+    pass_baton(w, c);
     wheel_disarm(&w->wheel, &c->timer);
     list_remove(&c->link);
     if (session->calls.next == &c->session_link) {
@@ -189,6 +216,7 @@ static void call_delay(struct worker *w, struct call *c, uint64_t until_us)
         call_fail(w, c, HK_ERR_NOMEM);
         return;
     }
+    pass_baton(w, c);
     list_remove(&c->link);
     c->state = CALL_DELAYED;
     wheel_arm(&w->wheel, &c->timer, until_us);
@@ -212,7 +240,12 @@ void call_park(struct worker *w, struct call *c)
     list_remove(&c->link);
     c->state = CALL_PARKED;
     c->prods = 0;
-    list_push_back(&w->parked[c->hash % PARKED_LISTS], &c->link);
+    if (c->baton) {
+        c->baton = false; /* the key has been told: the next wake-up finds it where it was */
+        list_push_front(&w->parked[c->hash % PARKED_LISTS], &c->link);
+    } else {
+        list_push_back(&w->parked[c->hash % PARKED_LISTS], &c->link);
+    }
     w->stats.parked++;
     arm_prod(w, c);
 }
@@ -222,10 +255,11 @@ void call_wake(struct worker *w, uint8_t space, uint64_t hash)
     list_each_safe(link, following, &w->parked[hash % PARKED_LISTS])
     {
         struct call *c = list_entry(link, struct call, link);
-        if (c->op.space == space && c->hash == hash) {
+        if (c->op.space == space && c->hash == hash && !c->update) {
             call_ready(w, c);
         }
     }
+    wake_update(w, space, hash);
 }
 
 void call_wake_all(struct worker *w)
@@ -251,6 +285,7 @@ static void answer_unchanged(struct worker *w, struct call *c, const struct answ
         call_fail(w, c, HK_ERR_NOMEM);
         return;
     }
+    pass_baton(w, c);
     list_remove(&c->link);
     c->state = CALL_CHECKING;
     list_push_back(&w->checking, &c->link);
@@ -416,6 +451,7 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
     s->key = c->op.key;
     s->hash = c->hash;
     s->call = c;
+    pass_baton(w, c); /* it runs after this one */
     list_remove(&c->link);
     step_locked(w, s, ref);
     if (s->err != HK_OK) {
@@ -486,7 +522,9 @@ static int refusal(const struct worker *w)
 
 void call_run(struct worker *w, struct call *c)
 {
-    if (w->now_us >= answer_due(w, c)) {
+    /* An update that waited for nearly all its time would likely end unknown: say "no" instead. */
+    uint64_t needs_us = c->update ? w->node->config.answer_us / 8 : 0;
+    if (w->now_us + needs_us >= answer_due(w, c)) {
         call_fail(w, c, leased(w) ? HK_ERR_BUSY : HK_ERR_UNAVAILABLE);
         return;
     }
@@ -687,10 +725,16 @@ void call_take(struct worker *w, const struct request *request, uint64_t hash)
         return;
     }
     c->hash = hash;
-    if (session_may_start(w, c)) {
+    bool may_start = session_may_start(w, c);
+    /* Nobody knows how much a read moves before it is done: when this poll has moved enough, the
+     * rest waits for the next one. */
+    bool now = c->update || w->moved < MOVED_MAX;
+    if (may_start && now) {
         call_run(w, c);
     } else if (!own_rest(w, c)) {
         call_fail(w, c, HK_ERR_NOMEM);
+    } else if (may_start) {
+        call_ready(w, c);
     }
 }
 

@@ -199,8 +199,10 @@ uint32_t input_frames(struct worker *w, uint32_t max)
 {
     uint32_t count = 0;
     struct bytes in;
-    while (count < max && w->node->env.receive(w->node->env.context, w->index, &in)) {
+    while (count < max && w->moved < MOVED_MAX &&
+           w->node->env.receive(w->node->env.context, w->index, &in)) {
         count++;
+        w->moved += in.n;
         w->stats.frames_in++;
         take_frame(w, in);
     }

@@ -17,6 +17,7 @@
 #define BURST_MAX 16u              /* messages whose cache misses overlap */
 #define EARLY_BYTES (128u * 1024u) /* frames of a newer epoch that wait for its adoption */
 #define FRAME_FULL (60u * 1024u)   /* a frame that has grown to this is sent at once */
+#define MOVED_MAX (8u << 20)       /* bytes, after which a poll begins nothing more of a kind */
 
 /* ---- Operations of clients ---- */
 
@@ -50,6 +51,7 @@ struct call {
     uint32_t session; /* SESSION_NONE: the node's own, or closed by the client */
     uint32_t tries;   /* lost updates so far */
     uint32_t prods;   /* of a parked call */
+    bool baton;       /* the one update that was woken; passes it on to the next that waits */
     struct flow *flow;
     uint8_t state; /* enum call_state */
     bool update;
@@ -102,6 +104,13 @@ struct outbox {
     uint32_t sealed; /* bytes of finished frames */
     uint32_t body;   /* bytes in the open frame's body; 0: none open */
     uint8_t target_worker;
+};
+
+/* The last chunk that was donated; bytes 0: none yet. */
+struct donated {
+    uint64_t cursor, after; /* as the joiner asked */
+    uint32_t bytes;
+    uint8_t space, to;
 };
 
 /* ---- Mail between workers ---- */
@@ -200,6 +209,8 @@ struct worker {
     struct outbox out[NODES_MAX];
     nodeset out_pending; /* peers whose outbox is not empty */
     struct outbox self;  /* messages to this worker itself */
+    uint64_t moved;      /* bytes of frames, messages and answers in this part of the poll */
+    bool unfinished;     /* the last poll moved so much that it may have left something */
 
     uint8_t *early;       /* whole frames of newer epochs, each behind its length */
     uint8_t *early_spare; /* the other buffer, while the first is emptied */
@@ -208,6 +219,7 @@ struct worker {
     uint8_t *chunk; /* of a join, being packed */
     uint32_t chunk_bytes;
     uint32_t chunk_capacity;
+    struct donated donated;
     struct transfer transfer;
 
     struct node_stats stats;
@@ -348,7 +360,13 @@ bool session_gates(struct worker *w, const struct call *c);
 
 /* ---- output.c ---- */
 void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg);
+/* The same; ref, if not NULL, is the locked object whose value in the store the message carries. */
+void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg,
+                  const struct store_ref *ref);
 void output_flush(struct worker *w);
+/* Whether a value of that length need not be sent again yet: it is large, and a large one is still
+ * on its way to that node. */
+bool output_under_way(const struct worker *w, uint8_t to, uint32_t value_bytes);
 void output_view(struct worker *w, uint8_t to, const struct view_msg *msg);
 void output_deinit(struct worker *w);
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/pieces.h"
 #include "base/nodeset.h"
 #include "engine/engine.h"
 #include "engine/op.h"
@@ -23,6 +24,7 @@
 #define WORKERS_MAX 64u
 #define SPACES_MAX 16u
 #define SESSION_NONE UINT32_MAX
+#define FRAME_GIVEN (256u * 1024u)
 
 struct node;
 struct worker;
@@ -62,6 +64,12 @@ struct env {
     uint64_t (*wall_ms)(void *context);
     /* Keeps {generation, epoch} durably before it returns (docs/protocols/view.md, rule 5). */
     void (*persist)(void *context, uint64_t generation, uint32_t epoch);
+    /* As send, for a frame above FRAME_GIVEN bytes, whose pieces are the callee's from here on; it
+     * may keep them longer than the node exists. NULL: send does it, and all is copied. */
+    void (*give)(void *context, uint32_t worker, uint8_t to, struct pieces *frame);
+    /* Whether a large frame is still on its way to the same worker of that node: what it carries
+     * need not be sent again yet, and cannot be answered. NULL: nobody knows. */
+    bool (*under_way)(void *context, uint32_t worker, uint8_t to);
 };
 
 struct space_config {
@@ -104,6 +112,8 @@ enum poll_flag {
     POLL_WIPE = 1, /* this incarnation was dropped: destroy the node, create a new one with a
                       fresh nonce (docs/protocols/view.md, rule 8) */
     POLL_LEFT = 2, /* the same after worker_leave: the process may exit */
+    POLL_LONG = 4, /* large values took long: read the time again before the next poll; what is left
+                      waits for it (worker_deadline) */
 };
 
 struct poll_result {

@@ -3,13 +3,11 @@
 #include "node/internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "view/message.h"
 
 #define OUTBOX_FIRST (80u * 1024u) /* a full frame and one more small message */
-#define OUTBOX_KEEP (256u * 1024u) /* larger buffers go back after the flush */
 
 static void box_reserve(struct outbox *box, uint32_t bytes)
 {
@@ -41,20 +39,32 @@ static void frame_from(const struct worker *w, struct frame *f, uint8_t kind, ui
     };
 }
 
+static void frame_to(const struct worker *w, struct frame *f, uint8_t to, uint8_t target_worker,
+                     uint32_t body_bytes)
+{
+    frame_from(w, f, FRAME_BATCH, to);
+    f->target_worker = target_worker;
+    f->target_nonce = w->view.members[to].nonce;
+    f->body.n = body_bytes;
+}
+
 static void send_box(struct worker *w, uint8_t to, struct outbox *box)
 {
     struct frame f;
     if (box->body == 0) {
         return;
     }
-    frame_from(w, &f, FRAME_BATCH, to);
-    f.target_worker = box->target_worker;
-    f.target_nonce = w->view.members[to].nonce;
-    f.body.n = box->body;
+    frame_to(w, &f, to, box->target_worker, box->body);
     uint32_t n = frame_seal(&f, box->at);
     box->body = 0;
     w->stats.frames_out++;
     w->stats.bytes_out += n;
+    if (n > FRAME_GIVEN && w->node->env.give != NULL) {
+        struct pieces whole = {.head = box->at, .head_bytes = n};
+        *box = (struct outbox){.at = NULL};
+        w->node->env.give(w->node->env.context, w->index, to, &whole);
+        return;
+    }
     w->node->env.send(w->node->env.context, w->index, to, bytes_of(box->at, n));
 }
 
@@ -66,9 +76,45 @@ static void box_add(struct outbox *box, const struct msg *msg)
     box->body += msg_size(msg);
 }
 
+/* A value that the store keeps leaves in a frame of its own and is not copied: a worker that copies
+ * 64 MiB for every peer says nothing else meanwhile, and is taken for dead. */
+static bool give_value(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg,
+                       const struct store_ref *ref)
+{
+    const struct env *env = &w->node->env;
+    if (ref == NULL || msg->value.n <= FRAME_GIVEN || env->give == NULL) {
+        return false;
+    }
+    void *kept = store_hold(ref);
+    if (kept == NULL) {
+        return false;
+    }
+    send_box(w, to, &w->out[to]);
+    struct pieces pieces = {.head_bytes = FRAME_HEADER + msg_size(msg) - msg->value.n,
+                            .tail = msg->value,
+                            .release = store_release,
+                            .kept = kept};
+    pieces.head = malloc(pieces.head_bytes);
+    HK_ASSERT(pieces.head != NULL); /* as in box_reserve */
+    msg_encode_head(msg, pieces.head + FRAME_HEADER);
+    struct frame f;
+    frame_to(w, &f, to, target_worker, msg_size(msg));
+    w->stats.frames_out++;
+    w->stats.bytes_out += frame_seal_pieces(&f, pieces.head, msg->value);
+    env->give(env->context, w->index, to, &pieces);
+    return true;
+}
+
 void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg)
 {
+    output_value(w, to, target_worker, msg, NULL);
+}
+
+void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg,
+                  const struct store_ref *ref)
+{
     w->stats.messages_out++;
+    w->moved += msg_size(msg);
     if (to == w->node->config.self) {
         HK_ASSERT(target_worker == w->index);
         box_add(&w->self, msg);
@@ -76,6 +122,9 @@ void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const s
     }
     if (!nodeset_has(w->view.live, to)) {
         return; /* it left the view while this was decided */
+    }
+    if (give_value(w, to, target_worker, msg, ref)) {
+        return;
     }
     struct outbox *box = &w->out[to];
     if (box->body > 0 &&
@@ -87,13 +136,20 @@ void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const s
     w->out_pending |= nodeset_of(to);
 }
 
+bool output_under_way(const struct worker *w, uint8_t to, uint32_t value_bytes)
+{
+    const struct env *env = &w->node->env;
+    return value_bytes > FRAME_GIVEN && env->under_way != NULL &&
+           env->under_way(env->context, w->index, to);
+}
+
 void output_flush(struct worker *w)
 {
     for (nodeset rest = w->out_pending; rest != 0; rest &= rest - 1) {
         uint8_t to = nodeset_first(rest);
         struct outbox *box = &w->out[to];
         send_box(w, to, box);
-        if (box->capacity > OUTBOX_KEEP) {
+        if (box->capacity > FRAME_GIVEN) {
             free(box->at);
             *box = (struct outbox){.at = NULL};
         }

@@ -7,6 +7,9 @@
 
 #include "base/assert.h"
 
+/* So long a large value may be on its way before it counts as lost. */
+#define HELD_LEASES 20u
+
 uint64_t portable_hash(struct worker *w, struct bytes key)
 {
     struct node *n = w->node;
@@ -125,8 +128,9 @@ static void flow_reply(struct worker *w, struct flow *f, enum reply_code code)
 
 /* ---- Effects that both machines have ---- */
 
+/* ref: the locked object, if the value is what stands there. */
 static void send_effect(struct worker *w, uint8_t space, const struct effect *e, struct bytes key,
-                        struct bytes value, uint8_t vflags)
+                        struct bytes value, uint8_t vflags, const struct store_ref *ref)
 {
     struct msg m = {
         .space = space,
@@ -150,12 +154,12 @@ static void send_effect(struct worker *w, uint8_t space, const struct effect *e,
         uint8_t target = ops->route(&m) == ROUTE_SLOT     ? slot_ref_worker(m.slot)
                          : ops->route(&m) == ROUTE_WORKER ? 0
                                                           : (uint8_t)w->index;
-        output_message(w, e->to, target, &m);
+        output_value(w, e->to, target, &m, ref);
         return;
     }
     for (nodeset rest = e->set; rest != 0; rest &= rest - 1) {
         uint8_t to = nodeset_first(rest);
-        output_message(w, to, ops->route(&m) == ROUTE_WORKER ? 0 : (uint8_t)w->index, &m);
+        output_value(w, to, ops->route(&m) == ROUTE_WORKER ? 0 : (uint8_t)w->index, &m, ref);
     }
 }
 
@@ -183,6 +187,23 @@ static void suspect_silent(struct worker *w, const struct flow *f, const struct 
         silent &= ~nodeset_of(issuer);
     }
     atomic_fetch_or_explicit(&w->node->suspects, silent, memory_order_relaxed);
+}
+
+/* Large values take long to arrive: to send them again meanwhile would only make it longer, and
+ * nobody is silent who cannot have them yet. For a while; then what was sent counts as lost. */
+static nodeset held_back(const struct worker *w, const struct flow *f, const struct effect *e,
+                         uint32_t value_bytes)
+{
+    nodeset held = 0;
+    if (e->kind != EFF_BCAST || (e->with & EFF_VALUE) == 0 ||
+        w->now_us - f->waiting_us > HELD_LEASES * (uint64_t)w->node->config.view.lease_us) {
+        return 0;
+    }
+    for (nodeset rest = e->set & ~nodeset_of(w->node->config.self); rest != 0; rest &= rest - 1) {
+        uint8_t to = nodeset_first(rest);
+        held |= output_under_way(w, to, value_bytes) ? nodeset_of(to) : 0;
+    }
+    return held;
 }
 
 /* ---- Key steps ---- */
@@ -252,20 +273,25 @@ static void send_locked(struct worker *w, struct step *s, struct store_ref *ref,
 {
     bool applied = has_effect(fx, EFF_APPLY);
     struct bytes value = s->payload;
-    bool have = applied;
+    bool have = applied && value.n <= FRAME_GIVEN; /* of a large one, the store's own is sent */
     for (uint32_t i = 0; i < fx->n; i++) {
-        const struct effect *e = &fx->e[i];
-        if (e->kind != EFF_SEND && e->kind != EFF_BCAST) {
+        struct effect e = fx->e[i];
+        if (e.kind != EFF_SEND && e.kind != EFF_BCAST) {
             continue;
         }
-        if ((e->with & EFF_VALUE) != 0 && !have) {
+        if ((e.with & EFF_VALUE) != 0 && !have) {
             HK_ASSERT(ref->object != NULL);
             value = store_value_of(ref, w->scratch, STORE_INLINE_MAX);
             have = true;
         }
-        send_effect(w, s->space, e, s->key, value, (uint8_t)(meta->flags & KEY_VALUE_FLAGS));
-        if (s->mine != NULL && s->event.kind == EV_FLOW && s->event.code != KEY_CODE_COMPLETE) {
-            suspect_silent(w, s->mine, e);
+        bool again =
+            s->mine != NULL && s->event.kind == EV_FLOW && s->event.code != KEY_CODE_COMPLETE;
+        if (again) {
+            e.set &= ~held_back(w, s->mine, &e, value.n);
+        }
+        send_effect(w, s->space, &e, s->key, value, (uint8_t)(meta->flags & KEY_VALUE_FLAGS), ref);
+        if (again) {
+            suspect_silent(w, s->mine, &e);
         }
     }
 }
@@ -408,7 +434,7 @@ static void flow_effects(struct worker *w, struct flow *f, const struct event *e
         switch ((enum eff_kind)e->kind) {
         case EFF_SEND:
         case EFF_BCAST:
-            send_effect(w, f->space, e, f->key, bytes_of(NULL, 0), 0);
+            send_effect(w, f->space, e, f->key, bytes_of(NULL, 0), 0, NULL);
             break;
         case EFF_KEY:
             key_from_flow(w, f, e->code);
@@ -468,7 +494,7 @@ void step_worker(struct worker *w, const struct msg *msg, uint8_t from)
     for (uint32_t i = 0; i < fx.n; i++) {
         const struct effect *e = &fx.e[i];
         if (e->kind == EFF_SEND || e->kind == EFF_BCAST) {
-            send_effect(w, msg->space, e, msg->key, bytes_of(NULL, 0), 0);
+            send_effect(w, msg->space, e, msg->key, bytes_of(NULL, 0), 0, NULL);
         } else {
             note_ignored(w, e, from);
         }

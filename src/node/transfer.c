@@ -133,9 +133,17 @@ static bool may_donate(const struct worker *w, const struct msg *ask, uint8_t fr
            nodeset_has(w->view.live, from);
 }
 
+/* The joiner asks again for a large chunk that is still on its way. */
+static bool is_donated(const struct worker *w, const struct msg *ask, uint8_t from)
+{
+    const struct donated *d = &w->donated;
+    return d->to == from && d->space == ask->space && d->cursor == ask->arg &&
+           d->after == ask->ts && output_under_way(w, from, d->bytes);
+}
+
 static void donate(struct worker *w, const struct msg *ask, uint8_t from)
 {
-    if (!may_donate(w, ask, from)) {
+    if (!may_donate(w, ask, from) || is_donated(w, ask, from)) {
         w->stats.node_drops[NODE_DROP_CHUNK]++;
         return;
     }
@@ -159,6 +167,11 @@ static void donate(struct worker *w, const struct msg *ask, uint8_t from)
         .value = bytes_of(w->chunk, w->chunk_bytes),
     };
     output_message(w, from, 0, &m);
+    w->donated = (struct donated){.cursor = ask->arg,
+                                  .after = ask->ts,
+                                  .bytes = w->chunk_bytes,
+                                  .space = ask->space,
+                                  .to = from};
 }
 
 /* ---- Joiner ---- */

@@ -131,11 +131,11 @@ static uint32_t take_burst(struct worker *w, uint32_t max)
 static uint32_t take_requests(struct worker *w, uint32_t max)
 {
     uint32_t count = 0;
-    uint32_t burst;
-    do {
+    uint32_t burst = BURST_MAX;
+    while (burst == BURST_MAX && count < max && w->moved < MOVED_MAX) {
         burst = take_burst(w, max - count);
         count += burst;
-    } while (burst == BURST_MAX && count < max);
+    }
     return count;
 }
 
@@ -163,7 +163,7 @@ static uint32_t take_timers(struct worker *w, uint32_t max)
     uint32_t n = 0;
     struct timer *t;
     wheel_advance(&w->wheel, w->now_us);
-    while (n < max && (t = wheel_take(&w->wheel)) != NULL) {
+    while (n < max && (n == 0 || w->moved < MOVED_MAX) && (t = wheel_take(&w->wheel)) != NULL) {
         if (t->kind == TIMER_CALL) {
             call_timer(w, list_entry(t, struct call, timer));
         } else {
@@ -178,7 +178,7 @@ static uint32_t run_ready(struct worker *w, uint32_t max)
 {
     uint32_t n = 0;
     struct list_link *link;
-    while (n < max && (link = list_pop_front(&w->ready)) != NULL) {
+    while (n < max && w->moved < MOVED_MAX && (link = list_pop_front(&w->ready)) != NULL) {
         call_run(w, list_entry(link, struct call, link));
         n++;
     }
@@ -194,6 +194,16 @@ static void run_nudges(struct worker *w)
         }
     }
     w->nudges = 0;
+}
+
+/* What an earlier poll had no time for goes first. */
+static uint32_t run_operations(struct worker *w, uint32_t max)
+{
+    uint32_t n = w->unfinished ? run_ready(w, max) : 0;
+    n += take_requests(w, max);
+    n += take_timers(w, max);
+    n += run_ready(w, max);
+    return n;
 }
 
 static void refresh_lease(struct worker *w)
@@ -232,21 +242,23 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
     struct poll_result result = {0, 0};
     HK_ASSERT(max_events > 0);
     w->now_us = now_us;
+    w->moved = 0;
     w->wall_ms = w->node->env.wall_ms(w->node->env.context);
     atomic_store_explicit(&w->ping, false, memory_order_relaxed);
     control_adopt(w);
     refresh_lease(w);
     result.events += take_mail(w, max_events);
     result.events += input_frames(w, max_events);
+    bool moved_much = w->moved >= MOVED_MAX;
+    w->moved =
+        0; /* operations have a measure of their own: a flood of frames shall not stop them */
     if (w->index == 0) {
         control_poll(w);
     }
     /* The lease that is read next may be of a view that was published meanwhile. */
     control_adopt(w);
     refresh_lease(w);
-    result.events += take_requests(w, max_events);
-    result.events += take_timers(w, max_events);
-    result.events += run_ready(w, max_events);
+    result.events += run_operations(w, max_events);
     run_nudges(w);
     background(w);
     output_flush(w);
@@ -259,6 +271,8 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
     if (w->index == 0) {
         result.flags |= (w->node->wipe ? POLL_WIPE : 0u) | (w->node->left ? POLL_LEFT : 0u);
     }
+    w->unfinished = moved_much || w->moved >= MOVED_MAX;
+    result.flags |= w->unfinished ? POLL_LONG : 0u;
     atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
     return result;
 }
@@ -272,7 +286,7 @@ uint64_t worker_deadline(const struct worker *w)
 {
     const struct node *n = w->node;
     bool confirm = !list_empty(&w->checking) && !list_empty(&w->flows_free);
-    if (!list_empty(&w->ready) || confirm || w->self.body > 0 || w->nudges > 0) {
+    if (!list_empty(&w->ready) || confirm || w->self.body > 0 || w->nudges > 0 || w->unfinished) {
         return w->now_us;
     }
     uint64_t due = wheel_deadline(&w->wheel);

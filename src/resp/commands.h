@@ -27,6 +27,14 @@ void command_changed(struct resp_conn *conn);
 bool command_auth_required(const struct resp_conn *conn);
 /* Bit n: space n exists. */
 uint32_t command_spaces(const struct resp_conn *conn);
+/* The name of a space's engine; never NULL. */
+const char *command_engine(const struct resp_conn *conn, uint32_t space);
+
+/* The most words that a command looks up one by one in a single go. */
+#define COMMAND_WORDS_MAX 1024u
+/* Whether the arguments from `first` on are no more than that; writes the error if not. `what`:
+ * "patterns", as the error ends. */
+bool command_words_fit(struct resp_conn *conn, uint32_t first, const char *what);
 
 /* HELP: "NAME <subcommand> ...", then the lines, then HELP itself. NULL ends the lines. */
 void command_help(struct resp_conn *conn, const char *const *lines);

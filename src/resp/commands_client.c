@@ -237,6 +237,7 @@ void serve_client_list(struct resp_conn *conn)
     }
     asked.filter.ids = asked.ids;
     resp_out_init(&text, conn->out.max);
+    command_changed(conn); /* its own line shows this command */
     if (!asked.nobody) {
         host->client_list(host->context, &asked.filter, &text);
     }

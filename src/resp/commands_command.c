@@ -100,7 +100,12 @@ static void write_info(struct resp_out *out, const struct resp_command *command)
     write_words(out, words, resp_command_category_words(command, words));
     resp_out_set(out, 0); /* tips are for proxies in front of several servers */
     write_key_specs(out, command);
-    resp_out_set(out, served_subcommands(command));
+    /* In RESP3 Redis's answer is a set only where there are none. */
+    if (served_subcommands(command) == 0) {
+        resp_out_set(out, 0);
+    } else {
+        resp_out_array(out, served_subcommands(command));
+    }
     for (uint32_t i = 0; i < command->subcommands_n; i++) {
         if (!is_refused(&command->subcommands[i])) {
             write_info(out, &command->subcommands[i]);
@@ -159,11 +164,14 @@ void serve_command_info(struct resp_conn *conn)
         serve_command(conn);
         return;
     }
+    if (!command_words_fit(conn, 2, "names")) {
+        return;
+    }
     resp_out_array(&conn->out, n - 2);
     for (uint32_t i = 2; i < n && !conn->out.failed; i++) {
         const struct resp_command *command = resp_command_find_full(conn_argument(conn, i));
         if (command == NULL) {
-            resp_out_null_array(&conn->out);
+            resp_out_null(&conn->out);
         } else {
             write_info(&conn->out, command);
         }
@@ -179,6 +187,9 @@ void serve_command_docs(struct resp_conn *conn)
         for (uint32_t i = 0; i < resp_command_count(); i++) {
             write_docs(&conn->out, resp_command_at(i));
         }
+        return;
+    }
+    if (!command_words_fit(conn, 2, "names")) {
         return;
     }
     uint32_t known = 0;

@@ -36,6 +36,7 @@ void serve_ok(struct resp_conn *conn)
 
 void serve_quit(struct resp_conn *conn)
 {
+    conn->multi_refused = false;
     resp_out_simple(&conn->out, "OK");
     conn->close = true;
 }
@@ -60,6 +61,7 @@ void serve_reset(struct resp_conn *conn)
     snprintf(conn->user, sizeof conn->user, "%s", DEFAULT_USER);
     conn->authenticated = !command_auth_required(conn);
     conn->reply_off = conn->reply_skip = conn->silent = false;
+    conn->multi_refused = false;
     conn->no_evict = conn->no_touch = false;
     command_changed(conn);
     resp_out_simple(&conn->out, "RESET");
@@ -239,15 +241,13 @@ void serve_hello(struct resp_conn *conn)
 /* "0 (hermes), 1 (zeus)" */
 static void list_spaces(const struct resp_conn *conn, char *text, size_t capacity)
 {
-    const struct resp_host *host = conn->host;
     uint32_t spaces = command_spaces(conn);
     size_t n = 0;
     text[0] = '\0';
     for (uint32_t i = 0; i < 32 && n < capacity; i++) {
         if ((spaces >> i & 1u) != 0) {
-            const char *engine = host->engine != NULL ? host->engine(host->context, i) : NULL;
             int more = snprintf(text + n, capacity - n, "%s%u (%s)", n > 0 ? ", " : "", i,
-                                engine != NULL ? engine : "?");
+                                command_engine(conn, i));
             n += more > 0 ? (size_t)more : 0;
         }
     }
@@ -256,6 +256,13 @@ static void list_spaces(const struct resp_conn *conn, char *text, size_t capacit
 uint32_t command_spaces(const struct resp_conn *conn)
 {
     return conn->host->spaces != NULL ? conn->host->spaces(conn->host->context) : 1;
+}
+
+const char *command_engine(const struct resp_conn *conn, uint32_t space)
+{
+    const struct resp_host *host = conn->host;
+    const char *engine = host->engine != NULL ? host->engine(host->context, space) : NULL;
+    return engine != NULL ? engine : "unknown";
 }
 
 void serve_select(struct resp_conn *conn)

@@ -56,16 +56,18 @@ static void set_deadline(struct resp_conn *conn, enum deadline_from from, enum d
 {
     struct op op = {.kind = OP_EXPIRE, .key = conn_argument(conn, 1)};
 
-    if (!expire_options_read(conn, 3, &op.flags))
+    if (!expire_options_read(conn, 3, &op.flags)) {
         return;
+    }
 
     enum deadline_read read =
         deadline_read_expire(conn, conn_argument(conn, 2), from, unit, &op.number);
 
-    if (read != DEADLINE_OK)
+    if (read != DEADLINE_OK) {
         deadline_error(&conn->out, read, conn->command->name);
-    else
+    } else {
         (void)conn_operation(conn, &op, answer_number);
+    }
 }
 
 void serve_expire(struct resp_conn *conn)
@@ -103,11 +105,13 @@ static void answer_deadline(struct resp_conn *conn, struct resp_flight *flight,
 
     if (ms >= 0 && flight->a == DEADLINE_RELATIVE) {
         ms -= conn_wall_ms(conn);
-        if (ms < 0)
+        if (ms < 0) {
             ms = 0;
+        }
     }
-    if (ms >= 0 && flight->b == DEADLINE_SECONDS)
+    if (ms >= 0 && flight->b == DEADLINE_SECONDS) {
         ms = ms / 1000 + (ms % 1000 >= 500 ? 1 : 0);
+    }
     resp_out_number(&conn->out, ms);
 }
 
@@ -145,22 +149,24 @@ void serve_pexpiretime(struct resp_conn *conn)
 static void answer_rename(struct resp_conn *conn, struct resp_flight *flight,
                           const struct answer *answer)
 {
-    if (answer->number == 0)
+    if (answer->number == 0) {
         resp_out_error(&conn->out, "ERR no such key");
-    else if (flight->a != 0)
+    } else if (flight->a != 0) {
         resp_out_number(&conn->out, 0); /* RENAMENX: the target exists */
-    else
+    } else {
         resp_out_simple(&conn->out, "OK");
+    }
 }
 
 static void rename_key(struct resp_conn *conn, bool nx)
 {
     struct op op = {.kind = OP_EXISTS, .key = conn_argument(conn, 1)};
 
-    if (!bytes_equal(conn_argument(conn, 1), conn_argument(conn, 2)))
+    if (!bytes_equal(conn_argument(conn, 1), conn_argument(conn, 2))) {
         conn_several_keys_error(conn);
-    else
+    } else {
         conn_operation(conn, &op, answer_rename)->a = nx ? 1 : 0;
+    }
 }
 
 void serve_rename(struct resp_conn *conn)
@@ -176,34 +182,35 @@ void serve_renamenx(struct resp_conn *conn)
 /* COPY source target [DB n] [REPLACE] never has one key only: it is refused when it would. */
 void serve_copy(struct resp_conn *conn)
 {
-    const struct resp_host *host = conn->host;
-    uint32_t spaces = host->spaces != NULL ? host->spaces(host->context) : 1;
     int64_t space = conn->space;
 
     for (uint32_t i = 3; i < conn_arguments(conn); i++) {
-        if (conn_argument_is(conn, i, "replace"))
+        if (conn_argument_is(conn, i, "replace")) {
             continue;
+        }
         if (!conn_argument_is(conn, i, "db") || i + 1 == conn_arguments(conn)) {
             conn_syntax_error(conn);
             return;
         }
-        if (!conn_integer(conn, ++i, &space))
+        if (!conn_integer(conn, ++i, &space)) {
             return;
+        }
         if (space < INT32_MIN || space > INT32_MAX) {
             resp_out_error(&conn->out, "ERR value is out of range, value must between -2147483648 "
                                        "and 2147483647");
             return;
         }
-        if (space < 0 || space >= 32 || (spaces >> space & 1) == 0) {
+        if (space < 0 || space >= 32 || (command_spaces(conn) >> space & 1) == 0) {
             resp_out_error(&conn->out, "ERR DB index is out of range");
             return;
         }
     }
     if (space == (int64_t)conn->space &&
-        bytes_equal(conn_argument(conn, 1), conn_argument(conn, 2)))
+        bytes_equal(conn_argument(conn, 1), conn_argument(conn, 2))) {
         resp_out_error(&conn->out, "ERR source and destination objects are the same");
-    else
+    } else {
         conn_several_keys_error(conn);
+    }
 }
 
 /* ---- OBJECT, MEMORY ---- */
@@ -214,43 +221,49 @@ static void answer_encoding(struct resp_conn *conn, struct resp_flight *flight,
     int64_t number = 0;
 
     (void)flight;
-    if (answer->kind != ANSWER_VALUE)
+    if (answer->kind != ANSWER_VALUE) {
         resp_out_null(&conn->out);
-    else if (op_integer_parse(answer->value, &number))
+    } else if (op_integer_parse(answer->value, &number)) {
         resp_out_text(&conn->out, "int");
-    else
+    } else {
         resp_out_text(&conn->out, answer->value.n <= EMBSTR_MAX ? "embstr" : "raw");
+    }
 }
 
 static void answer_freq(struct resp_conn *conn, struct resp_flight *flight,
                         const struct answer *answer)
 {
     (void)flight;
-    if (answer->number == 0)
+    if (answer->number == 0) {
         resp_out_null(&conn->out);
-    else
-        resp_out_error(&conn->out, "ERR An LFU maxmemory policy is not selected, access frequency "
-                                   "not tracked.");
+    } else {
+        resp_out_error(&conn->out,
+                       "ERR An LFU maxmemory policy is not selected, access frequency not tracked. "
+                       "Please note that when switching between policies at runtime LRU and LFU "
+                       "data will take some time to adjust.");
+    }
 }
 
 static void answer_idletime(struct resp_conn *conn, struct resp_flight *flight,
                             const struct answer *answer)
 {
     (void)flight;
-    if (answer->number == 0)
+    if (answer->number == 0) {
         resp_out_null(&conn->out);
-    else
+    } else {
         resp_out_error(&conn->out, "ERR idle times are not tracked: no key is ever evicted");
+    }
 }
 
 static void answer_refcount(struct resp_conn *conn, struct resp_flight *flight,
                             const struct answer *answer)
 {
     (void)flight;
-    if (answer->number == 0)
+    if (answer->number == 0) {
         resp_out_null(&conn->out);
-    else
+    } else {
         resp_out_number(&conn->out, 1);
+    }
 }
 
 static void ask_object(struct resp_conn *conn, enum op_kind kind, resp_answer_fn *answered)
@@ -302,10 +315,11 @@ void serve_object_help(struct resp_conn *conn)
 static void answer_usage(struct resp_conn *conn, struct resp_flight *flight,
                          const struct answer *answer)
 {
-    if (answer->kind != ANSWER_VALUE)
+    if (answer->kind != ANSWER_VALUE) {
         resp_out_null(&conn->out);
-    else
+    } else {
         resp_out_number(&conn->out, flight->a + answer->value.n + KEY_OVERHEAD);
+    }
 }
 
 /* MEMORY USAGE key [SAMPLES n]: a string has nothing to be sampled, but clients send it. */
@@ -319,8 +333,9 @@ void serve_memory_usage(struct resp_conn *conn)
             conn_syntax_error(conn);
             return;
         }
-        if (!conn_integer(conn, i + 1, &samples))
+        if (!conn_integer(conn, i + 1, &samples)) {
             return;
+        }
         if (samples < 0) {
             conn_syntax_error(conn);
             return;
@@ -335,10 +350,11 @@ void serve_dbsize(struct resp_conn *conn)
 {
     const struct resp_host *host = conn->host;
 
-    if (host->keys == NULL)
+    if (host->keys == NULL) {
         conn_unavailable_error(conn);
-    else
+    } else {
         resp_out_number(&conn->out, (int64_t)host->keys(host->context, conn->space));
+    }
 }
 
 /* Every write that was acknowledged is on all live replicas, so there is nothing to wait for. */
@@ -347,16 +363,18 @@ void serve_wait(struct resp_conn *conn)
     const struct resp_host *host = conn->host;
     int64_t replicas = 0, timeout_ms = 0;
 
-    if (!conn_integer(conn, 1, &replicas))
+    if (!conn_integer(conn, 1, &replicas)) {
         return;
-    if (!op_integer_parse(conn_argument(conn, 2), &timeout_ms))
+    }
+    if (!op_integer_parse(conn_argument(conn, 2), &timeout_ms)) {
         resp_out_error(&conn->out, "ERR timeout is not an integer or out of range");
-    else if (timeout_ms < 0)
+    } else if (timeout_ms < 0) {
         resp_out_error(&conn->out, "ERR timeout is negative");
-    else if (host->replicas == NULL)
+    } else if (host->replicas == NULL) {
         conn_unavailable_error(conn);
-    else
+    } else {
         resp_out_number(&conn->out, host->replicas(host->context));
+    }
 }
 
 /* Seconds with up to six digits behind the point, as microseconds. */
@@ -372,8 +390,9 @@ static bool read_seconds(struct bytes text, uint64_t *us_out)
             point = true;
             continue;
         }
-        if (c < '0' || c > '9' || us > UINT64_MAX / 100u)
+        if (c < '0' || c > '9' || us > UINT64_MAX / 100u) {
             return false;
+        }
         if (!point) {
             us = us * 10u + (uint64_t)(c - '0') * 1000000u;
         } else {
@@ -395,8 +414,9 @@ void serve_debug_sleep(struct resp_conn *conn)
 {
     uint64_t us = 0;
 
-    if (!read_seconds(conn_argument(conn, 2), &us) || us > UINT64_MAX / 4u)
+    if (!read_seconds(conn_argument(conn, 2), &us) || us > UINT64_MAX / 4u) {
         resp_out_error(&conn->out, "ERR value is not a valid float");
-    else
+    } else {
         conn_sleep(conn, conn->now_us + us, woken);
+    }
 }

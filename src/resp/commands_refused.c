@@ -16,22 +16,39 @@ void serve_no_cluster(struct resp_conn *conn)
 
 void serve_no_transactions(struct resp_conn *conn)
 {
-    const struct resp_host *host = conn->host;
-    const char *engine = host->engine != NULL ? host->engine(host->context, conn->space) : NULL;
     resp_out_errorf(
         &conn->out,
         "ERR '%s' is not supported in space %u (engine %s): transactions are for spaces "
         "of the engines zeus and lotus",
-        conn->command->name, conn->space, engine != NULL ? engine : "unknown");
+        conn->command->name, conn->space, command_engine(conn, conn->space));
 }
 
-/* MULTI never succeeds, so these two never follow one. */
+/* Most libraries send MULTI, the commands and EXEC together, without a look at MULTI's reply. What
+ * follows must not run outside the transaction that it was meant for. */
+void serve_multi(struct resp_conn *conn)
+{
+    serve_no_transactions(conn);
+    conn_refuse_multi(conn);
+}
+
+/* MULTI never succeeds; after one that was refused these are answered as if it had, and had then
+ * met an error: libraries know that answer, and report the error of MULTI with it. */
 void serve_exec(struct resp_conn *conn)
 {
-    resp_out_error(&conn->out, "ERR EXEC without MULTI");
+    if (conn->multi_refused) {
+        resp_out_error(&conn->out, "EXECABORT Transaction discarded because of previous errors.");
+    } else {
+        resp_out_error(&conn->out, "ERR EXEC without MULTI");
+    }
+    conn->multi_refused = false;
 }
 
 void serve_discard(struct resp_conn *conn)
 {
-    resp_out_error(&conn->out, "ERR DISCARD without MULTI");
+    if (conn->multi_refused) {
+        resp_out_simple(&conn->out, "OK");
+    } else {
+        resp_out_error(&conn->out, "ERR DISCARD without MULTI");
+    }
+    conn->multi_refused = false;
 }

@@ -9,18 +9,18 @@
 #include "engine/op_number.h"
 #include "resp/serve_admin.h"
 
-/* Patterns of one CONFIG GET, pairs of one CONFIG SET, words of one HORKOS. */
-#define PATTERNS_MAX 1024u
+/* Pairs of one CONFIG SET, words of one HORKOS. */
 #define PAIRS_MAX 64u
 #define WORDS_MAX 16u
 #define SLOW_DEFAULT 10
 
-struct bytes command_printable(struct bytes word, uint32_t max)
+bool command_words_fit(struct resp_conn *conn, uint32_t first, const char *what)
 {
-    uint32_t n = word.n < max ? word.n : max;
-    const uint8_t *nul = n == 0 ? NULL : memchr(word.at, '\0', n);
-    return bytes_of(word.n == 0 ? "" : (const void *)word.at,
-                    nul == NULL ? n : (uint32_t)(nul - word.at));
+    if (conn_arguments(conn) <= first + COMMAND_WORDS_MAX) {
+        return true;
+    }
+    resp_out_errorf(&conn->out, "ERR more than %u %s", COMMAND_WORDS_MAX, what);
+    return false;
 }
 
 void command_help(struct resp_conn *conn, const char *const *lines)
@@ -135,8 +135,7 @@ void serve_config_get(struct resp_conn *conn)
         conn_unavailable_error(conn);
         return;
     }
-    if (n - 2 > PATTERNS_MAX) {
-        resp_out_errorf(&conn->out, "ERR more than %u patterns", PATTERNS_MAX);
+    if (!command_words_fit(conn, 2, "patterns")) {
         return;
     }
     resp_out_init(&found.pairs, conn->out.max);
@@ -228,6 +227,9 @@ void serve_info(struct resp_conn *conn)
     struct resp_out text;
     if (host->info == NULL || host->info_sections == NULL) {
         conn_unavailable_error(conn);
+        return;
+    }
+    if (!command_words_fit(conn, 1, "sections")) {
         return;
     }
     const char *const *sections = host->info_sections(host->context, true);

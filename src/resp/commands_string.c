@@ -27,8 +27,9 @@ void serve_set(struct resp_conn *conn)
 
     op.value = conn_argument(conn, 2);
     if (conn_arguments(conn) > 3) {
-        if (!set_options_read(conn, 3, OPTIONS_SET, &options))
+        if (!set_options_read(conn, 3, OPTIONS_SET, &options)) {
             return;
+        }
         op.flags = options.flags;
         op.arg = options.ifeq;
         if ((options.flags & OPF_DEADLINE) != 0) {
@@ -155,10 +156,11 @@ void serve_mget(struct resp_conn *conn)
 static void answer_getex_wrong(struct resp_conn *conn, struct resp_flight *flight,
                                const struct answer *answer)
 {
-    if (answer->kind == ANSWER_VALUE)
+    if (answer->kind == ANSWER_VALUE) {
         deadline_error(&conn->out, (enum deadline_read)flight->a, "getex");
-    else
+    } else {
         resp_out_null(&conn->out);
+    }
 }
 
 void serve_getex(struct resp_conn *conn)
@@ -166,8 +168,9 @@ void serve_getex(struct resp_conn *conn)
     struct set_options options;
     struct op op = on_key(conn, OP_GETEX);
 
-    if (!set_options_read(conn, 2, OPTIONS_GETEX, &options))
+    if (!set_options_read(conn, 2, OPTIONS_GETEX, &options)) {
         return;
+    }
     if ((options.flags & OPF_DEADLINE) != 0) {
         enum deadline_read read =
             deadline_read(conn, options.deadline, options.from, options.unit, &op.number);
@@ -189,16 +192,21 @@ static struct bytes cut(struct bytes value, int64_t first, int64_t last)
 {
     int64_t n = value.n;
 
-    if (first < 0 && last < 0 && first > last)
+    if (first < 0 && last < 0 && first > last) {
         return bytes_of(value.at, 0);
-    if (first < 0)
+    }
+    if (first < 0) {
         first = first + n < 0 ? 0 : first + n;
-    if (last < 0)
+    }
+    if (last < 0) {
         last = last + n < 0 ? 0 : last + n;
-    if (last >= n)
+    }
+    if (last >= n) {
         last = n - 1;
-    if (n == 0 || first > last)
+    }
+    if (n == 0 || first > last) {
         return bytes_of(value.at, 0);
+    }
     return bytes_of(value.at + first, (uint32_t)(last - first + 1));
 }
 
@@ -215,8 +223,9 @@ void serve_getrange(struct resp_conn *conn)
     struct op op = on_key(conn, OP_GET);
     int64_t first = 0, last = 0;
 
-    if (!conn_integer(conn, 2, &first) || !conn_integer(conn, 3, &last))
+    if (!conn_integer(conn, 2, &first) || !conn_integer(conn, 3, &last)) {
         return;
+    }
 
     struct resp_flight *flight = conn_operation(conn, &op, answer_range);
 
@@ -248,20 +257,23 @@ void serve_incrby(struct resp_conn *conn)
 {
     int64_t delta = 0;
 
-    if (conn_integer(conn, 2, &delta))
+    if (conn_integer(conn, 2, &delta)) {
         add(conn, delta);
+    }
 }
 
 void serve_decrby(struct resp_conn *conn)
 {
     int64_t delta = 0;
 
-    if (!conn_integer(conn, 2, &delta))
+    if (!conn_integer(conn, 2, &delta)) {
         return;
-    if (delta == INT64_MIN)
+    }
+    if (delta == INT64_MIN) {
         resp_out_error(&conn->out, "ERR decrement would overflow");
-    else
+    } else {
         add(conn, -delta);
+    }
 }
 
 void serve_incrbyfloat(struct resp_conn *conn)
@@ -284,8 +296,9 @@ void serve_setrange(struct resp_conn *conn)
 {
     struct op op = on_key(conn, OP_SETRANGE);
 
-    if (!conn_integer(conn, 2, &op.number))
+    if (!conn_integer(conn, 2, &op.number)) {
         return;
+    }
     if (op.number < 0) {
         resp_out_error(&conn->out, "ERR offset is out of range");
         return;

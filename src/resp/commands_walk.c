@@ -1,6 +1,7 @@
 /* Commands that go through all keys of a space: KEYS, SCAN, RANDOMKEY, FLUSHDB, FLUSHALL. They work
  * in slices, so that others get their turn, and see keys as the walk finds them: what comes or goes
  * meanwhile may be met or missed. */
+#include "resp/commands.h"
 #include "resp/glob.h"
 #include "resp/internal.h"
 #include "resp/serve_data.h"
@@ -9,14 +10,18 @@
 
 /* Steps of a walk in one slice: a few buckets each. */
 #define STEPS_A_SLICE 64u
+/* A slice also ends when its keys and the pattern are so long that matching them may have taken
+ * this many steps, about a millisecond. */
+#define COMPARED_A_SLICE (1024u * 1024u)
 /* As in Redis: SCAN gives up looking for COUNT keys after so many steps for each. */
 #define STEPS_A_KEY 10u
 #define SCAN_COUNT 10u
 
 static bool can_walk(struct resp_conn *conn)
 {
-    if (conn->host->walk != NULL)
+    if (conn->host->walk != NULL) {
         return true;
+    }
     conn_unavailable_error(conn);
     return false;
 }
@@ -39,8 +44,10 @@ static void emit_match(void *context, struct bytes key)
     struct conn_work *work = &conn->work;
 
     work->count++;
-    if (work->none || (!work->any && !resp_glob_match(work->pattern, key, false)))
+    work->compared += (uint64_t)key.n * work->pattern.n;
+    if (work->none || (!work->any && !resp_glob_match(work->pattern, key, false))) {
         return;
+    }
     resp_out_bulk(&work->keys, key);
     work->found++;
 }
@@ -51,8 +58,9 @@ static bool keys_fit(struct resp_conn *conn)
     const struct resp_out *keys = &conn->work.keys;
     uint32_t free_bytes = conn->out.max > conn->out.n ? conn->out.max - conn->out.n : 0;
 
-    if (!keys->failed && keys->n < free_bytes && free_bytes - keys->n > 64)
+    if (!keys->failed && keys->n < free_bytes && free_bytes - keys->n > 64) {
         return true;
+    }
     resp_out_error(&conn->out, "ERR the keys do not fit into one reply; use SCAN");
     return false;
 }
@@ -67,8 +75,9 @@ static void write_keys(struct resp_conn *conn)
 
 static bool read_pattern(struct resp_conn *conn, uint32_t index)
 {
-    if (conn_argument(conn, index).n <= RESP_GLOB_MAX)
+    if (conn_argument(conn, index).n <= RESP_GLOB_MAX) {
         return true;
+    }
     resp_out_errorf(&conn->out, "ERR the pattern is longer than %u bytes", RESP_GLOB_MAX);
     return false;
 }
@@ -79,19 +88,26 @@ static enum conn_step step_keys(struct resp_conn *conn, struct op *op_out)
 
     (void)op_out;
     work->pattern = conn_argument(conn, 1);
-    for (uint32_t i = 0; i < STEPS_A_SLICE && !work->ending && !work->keys.failed; i++)
+    work->compared = 0;
+    for (uint32_t i = 0; i < STEPS_A_SLICE && work->compared < COMPARED_A_SLICE && !work->ending &&
+                         !work->keys.failed;
+         i++) {
         walk(conn, emit_match);
-    if (!work->ending && !work->keys.failed)
+    }
+    if (!work->ending && !work->keys.failed) {
         return STEP_AGAIN;
-    if (keys_fit(conn))
+    }
+    if (keys_fit(conn)) {
         write_keys(conn);
+    }
     return STEP_DONE;
 }
 
 void serve_keys(struct resp_conn *conn)
 {
-    if (!can_walk(conn) || !read_pattern(conn, 1))
+    if (!can_walk(conn) || !read_pattern(conn, 1)) {
         return;
+    }
     conn_work(conn, step_keys);
     conn->work.space = conn->space;
     conn->work.any = conn_argument_is(conn, 1, "*");
@@ -104,8 +120,9 @@ static bool read_cursor(struct bytes text, uint64_t *cursor_out)
     for (uint32_t i = 0; i < text.n; i++) {
         if (text.at[i] < '0' || text.at[i] > '9' ||
             __builtin_mul_overflow(cursor, (uint64_t)10, &cursor) ||
-            __builtin_add_overflow(cursor, (uint64_t)(text.at[i] - '0'), &cursor))
+            __builtin_add_overflow(cursor, (uint64_t)(text.at[i] - '0'), &cursor)) {
             return false;
+        }
     }
     *cursor_out = cursor;
     return text.n > 0;
@@ -128,13 +145,16 @@ static enum conn_step step_scan(struct resp_conn *conn, struct op *op_out)
     struct conn_work *work = &conn->work;
 
     (void)op_out;
-    if (work->at > 0)
+    if (work->at > 0) {
         work->pattern = conn_argument(conn, work->at);
-    for (uint32_t i = 0; i < STEPS_A_SLICE; i++) {
+    }
+    work->compared = 0;
+    for (uint32_t i = 0; i < STEPS_A_SLICE && work->compared < COMPARED_A_SLICE; i++) {
         if (work->ending || work->keys.failed || work->count >= work->limit ||
             work->steps / STEPS_A_KEY >= work->limit) {
-            if (!keys_fit(conn))
+            if (!keys_fit(conn)) {
                 return STEP_DONE;
+            }
             resp_out_array(&conn->out, 2);
             write_cursor(conn, work->cursor);
             write_keys(conn);
@@ -154,16 +174,18 @@ static bool read_scan_options(struct resp_conn *conn, struct conn_work *options)
         bool pair = i + 1 < conn_arguments(conn);
 
         if (pair && conn_argument_is(conn, i, "count")) {
-            if (!conn_integer(conn, i + 1, &count))
+            if (!conn_integer(conn, i + 1, &count)) {
                 return false;
+            }
             if (count < 1) {
                 conn_syntax_error(conn);
                 return false;
             }
             options->limit = (uint64_t)count;
         } else if (pair && conn_argument_is(conn, i, "match")) {
-            if (!read_pattern(conn, i + 1))
+            if (!read_pattern(conn, i + 1)) {
                 return false;
+            }
             options->at = i + 1;
             options->any = conn_argument_is(conn, i + 1, "*");
         } else if (pair && conn_argument_is(conn, i, "type")) {
@@ -180,14 +202,16 @@ void serve_scan(struct resp_conn *conn)
 {
     struct conn_work options = {.limit = SCAN_COUNT, .any = true};
 
-    if (!can_walk(conn))
+    if (!can_walk(conn)) {
         return;
+    }
     if (!read_cursor(conn_argument(conn, 1), &options.cursor)) {
         resp_out_error(&conn->out, "ERR invalid cursor");
         return;
     }
-    if (!read_scan_options(conn, &options))
+    if (!read_scan_options(conn, &options)) {
         return;
+    }
     conn_work(conn, step_scan);
     conn->work.space = conn->space;
     conn->work.cursor = options.cursor;
@@ -206,8 +230,9 @@ static void emit_random(void *context, struct bytes key)
     struct conn_work *work = &conn->work;
 
     work->count++;
-    if (conn->host->random(conn->host->context) % work->count != 0)
+    if (conn->host->random(conn->host->context) % work->count != 0) {
         return;
+    }
     resp_out_reset(&work->keys);
     resp_out_bulk(&work->keys, key);
 }
@@ -222,8 +247,9 @@ static enum conn_step step_randomkey(struct resp_conn *conn, struct op *op_out)
     for (uint32_t i = 0; i < STEPS_A_SLICE; i++) {
         walk(conn, emit_random);
         if (work->count > 0) {
-            if (keys_fit(conn))
+            if (keys_fit(conn)) {
                 resp_out_raw(&conn->out, bytes_of(work->keys.at, work->keys.n));
+            }
             return STEP_DONE;
         }
         if (work->ending && work->wrapped) {
@@ -237,8 +263,9 @@ static enum conn_step step_randomkey(struct resp_conn *conn, struct op *op_out)
 
 void serve_randomkey(struct resp_conn *conn)
 {
-    if (!can_walk(conn))
+    if (!can_walk(conn)) {
         return;
+    }
     conn_work(conn, step_randomkey);
     conn->work.space = conn->space;
     conn->work.cursor = conn->host->random(conn->host->context);
@@ -272,20 +299,22 @@ static struct bytes next_deleted(struct conn_work *work)
 
 static void flush_answered(struct resp_conn *conn, const struct answer *answer)
 {
-    if (answer->kind == ANSWER_ERROR && conn->work.error == HK_OK)
+    if (answer->kind == ANSWER_ERROR && conn->work.error == HK_OK) {
         conn->work.error = (int)answer->number;
+    }
 }
 
 /* Also called when there is none any more. */
 static void next_space(struct resp_conn *conn)
 {
     struct conn_work *work = &conn->work;
-    uint32_t spaces = conn->host->spaces != NULL ? conn->host->spaces(conn->host->context) : 1;
+    uint32_t spaces = command_spaces(conn);
 
     while (work->space <= work->to) {
         work->space++;
-        if (work->space <= work->to && (spaces >> work->space & 1) != 0)
+        if (work->space <= work->to && (spaces >> work->space & 1) != 0) {
             break;
+        }
     }
     work->ending = work->space > work->to;
 }
@@ -296,19 +325,22 @@ static enum conn_step step_flush(struct resp_conn *conn, struct op *op_out)
 {
     struct conn_work *work = &conn->work;
 
-    if (work->keys.failed && work->error == HK_OK)
+    if (work->keys.failed && work->error == HK_OK) {
         work->error = HK_ERR_NOMEM;
+    }
     if (work->at < work->keys.n && work->error == HK_OK) {
-        if (!conn_has_room(conn) || !conn->may_update)
+        if (!conn_has_room(conn) || !conn->may_update) {
             return STEP_WAIT;
+        }
         *op_out = (struct op){.kind = OP_DELETE,
                               .space = (uint8_t)work->space,
                               .flags = OPF_BLIND,
                               .key = next_deleted(work)};
         return STEP_OPERATION;
     }
-    if (conn->in_flight > 0)
+    if (conn->in_flight > 0) {
         return STEP_WAIT;
+    }
     if (work->error != HK_OK) {
         conn_operation_error(&conn->out, work->error, OP_DELETE, true);
         return STEP_DONE;
@@ -317,16 +349,20 @@ static enum conn_step step_flush(struct resp_conn *conn, struct op *op_out)
     work->at = work->found = 0;
     for (uint32_t i = 0; i < STEPS_A_SLICE && work->found < RESP_IN_FLIGHT_MAX; i++) {
         /* What was found is deleted before the space changes. */
-        if (work->ending && work->found > 0)
+        if (work->ending && work->found > 0) {
             break;
-        if (work->ending)
+        }
+        if (work->ending) {
             next_space(conn);
-        if (work->space > work->to)
+        }
+        if (work->space > work->to) {
             break;
+        }
         walk(conn, emit_deleted);
     }
-    if (work->space <= work->to || work->found > 0)
+    if (work->space <= work->to || work->found > 0) {
         return STEP_AGAIN;
+    }
     resp_out_simple(&conn->out, "OK");
     return STEP_DONE;
 }
@@ -339,8 +375,9 @@ static void flush(struct resp_conn *conn, uint32_t space, uint32_t to)
         conn_syntax_error(conn);
         return;
     }
-    if (!can_walk(conn))
+    if (!can_walk(conn)) {
         return;
+    }
     conn_work(conn, step_flush);
     conn->work.answered = flush_answered;
     conn->work.space = space;

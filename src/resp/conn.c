@@ -22,8 +22,9 @@ static char *copy_text(const char *text)
     size_t n = strlen(text) + 1;
     char *copy = malloc(n);
 
-    if (copy != NULL)
+    if (copy != NULL) {
         memcpy(copy, text, n);
+    }
     return copy;
 }
 
@@ -32,14 +33,16 @@ int resp_conn_create(const struct resp_host *host, uint64_t id, const char *addr
 {
     struct resp_conn *conn = calloc(1, sizeof *conn);
 
-    if (conn == NULL)
+    if (conn == NULL) {
         return HK_ERR_NOMEM;
+    }
     conn->host = host;
     conn->id = id;
     conn->created_us = conn->last_us = conn->now_us = now_us;
     conn->state = CONN_READY;
     conn->authenticated = host->auth_required == NULL || !host->auth_required(host->context);
     memcpy(conn->user, "default", sizeof "default");
+    conn_expect_any(conn);
     resp_parser_init(&conn->parser);
     resp_out_init(&conn->out, resp_limits_stranger.output_bytes_max);
     conn->address = copy_text(address);
@@ -54,8 +57,9 @@ int resp_conn_create(const struct resp_host *host, uint64_t id, const char *addr
 
 void resp_conn_destroy(struct resp_conn *conn)
 {
-    if (conn == NULL)
+    if (conn == NULL) {
         return;
+    }
     resp_parser_deinit(&conn->parser);
     resp_out_deinit(&conn->out);
     resp_out_deinit(&conn->work.keys);
@@ -82,8 +86,9 @@ static struct places note_places(const struct resp_conn *conn)
 {
     const struct op *op = &conn->op;
 
-    if (!conn->op_made)
+    if (!conn->op_made) {
         return (struct places){0, 0, 0};
+    }
     return (struct places){place_of(conn, op->key), place_of(conn, op->value),
                            place_of(conn, op->arg)};
 }
@@ -92,14 +97,18 @@ static void restore_places(struct resp_conn *conn, struct places places, uint32_
 {
     struct op *op = &conn->op;
 
-    if (!conn->op_made)
+    if (!conn->op_made) {
         return;
-    if (op->key.n > 0)
+    }
+    if (op->key.n > 0) {
         op->key.at = conn->input + places.key - moved;
-    if (op->value.n > 0)
+    }
+    if (op->value.n > 0) {
         op->value.at = conn->input + places.value - moved;
-    if (op->arg.n > 0)
+    }
+    if (op->arg.n > 0) {
         op->arg.at = conn->input + places.arg - moved;
+    }
 }
 
 /* Moves what is still needed to the front, if that is no more than what is in front of it: so each
@@ -109,8 +118,9 @@ static void compact(struct resp_conn *conn)
     uint32_t kept = conn->input_n - conn->at;
     struct places places = note_places(conn);
 
-    if (conn->at == 0 || conn->at < kept)
+    if (conn->at == 0 || conn->at < kept) {
         return;
+    }
     memmove(conn->input, conn->input + conn->at, kept);
     restore_places(conn, places, conn->at);
     conn->input_n = kept;
@@ -127,27 +137,61 @@ static bool grow(struct resp_conn *conn, uint32_t n)
     uint64_t capacity = (uint64_t)conn->input_capacity * 2;
     struct places places = note_places(conn);
 
-    if (wanted <= conn->input_capacity)
+    if (wanted <= conn->input_capacity) {
         return true;
-    if (wanted > UINT32_MAX)
+    }
+    if (wanted > UINT32_MAX) {
         return false;
-    if (capacity < INPUT_FIRST)
+    }
+    if (capacity < INPUT_FIRST) {
         capacity = INPUT_FIRST;
-    if (capacity > whole && whole >= wanted)
+    }
+    if (capacity > whole && whole >= wanted) {
         capacity = whole;
-    if (capacity < wanted)
+    }
+    if (capacity < wanted) {
         capacity = wanted;
-    if (capacity > UINT32_MAX)
+    }
+    if (capacity > UINT32_MAX) {
         capacity = UINT32_MAX;
+    }
 
     uint8_t *input = realloc(conn->input, capacity);
 
-    if (input == NULL)
+    if (input == NULL) {
         return false;
+    }
     conn->input = input;
     conn->input_capacity = (uint32_t)capacity;
     restore_places(conn, places, 0);
     return true;
+}
+
+/* Gives memory back that large commands before this one took, once it is several times what is
+ * needed. */
+static void shrink(struct resp_conn *conn, uint32_t n)
+{
+    uint64_t needed = (uint64_t)conn->input_n + n;
+    struct places places = note_places(conn);
+
+    if (needed < (uint64_t)conn->at + conn->parser.need) {
+        needed = (uint64_t)conn->at + conn->parser.need;
+    }
+    if (needed < INPUT_KEPT_BUSY) {
+        needed = INPUT_KEPT_BUSY;
+    }
+    if (conn->input_capacity / 4 < needed) {
+        return;
+    }
+
+    uint8_t *input = realloc(conn->input, needed);
+
+    if (input == NULL) {
+        return;
+    }
+    conn->input = input;
+    conn->input_capacity = (uint32_t)needed;
+    restore_places(conn, places, 0);
 }
 
 /* Nothing in the input is needed any more. */
@@ -170,16 +214,21 @@ static uint32_t input_max(const struct resp_conn *conn)
 
 bool resp_conn_feed(struct resp_conn *conn, struct bytes bytes)
 {
-    if (conn->out.failed || conn->state == CONN_CLOSING || bytes.n == 0)
+    if (conn->out.failed || conn->state == CONN_CLOSING || bytes.n == 0) {
         return true;
-    if (conn->input_n - conn->at > input_max(conn))
+    }
+    if (conn->input_n - conn->at > input_max(conn)) {
         return false;
-    if (conn->at == conn->input_n)
+    }
+    if (conn->at == conn->input_n) {
         empty_input(conn, INPUT_KEPT_BUSY);
-    else
+    } else {
         compact(conn);
-    if (!grow(conn, bytes.n))
+        shrink(conn, bytes.n);
+    }
+    if (!grow(conn, bytes.n)) {
         return false;
+    }
     memcpy(conn->input + conn->input_n, bytes.at, bytes.n);
     conn->input_n += bytes.n;
     return true;
@@ -189,8 +238,9 @@ bool resp_conn_hungry(const struct resp_conn *conn)
 {
     uint32_t unparsed = conn->input_n - conn->at;
 
-    if (conn->out.failed || conn->state == CONN_CLOSING)
+    if (conn->out.failed || conn->state == CONN_CLOSING) {
         return false;
+    }
     return unparsed < INPUT_ENOUGH || conn->parser.need > unparsed;
 }
 
@@ -198,30 +248,44 @@ bool resp_conn_hungry(const struct resp_conn *conn)
 
 struct bytes resp_conn_output(const struct resp_conn *conn)
 {
-    if (conn->out.failed || conn->ready == conn->sent)
+    if (conn->out.failed || conn->ready == conn->sent) {
         return bytes_of(NULL, 0);
+    }
     return bytes_of(conn->out.at + conn->sent, conn->ready - conn->sent);
+}
+
+void conn_empty_output(struct resp_conn *conn)
+{
+    resp_out_reset(&conn->out);
+    conn->sent = conn->ready = 0;
 }
 
 void resp_conn_sent(struct resp_conn *conn, uint32_t bytes)
 {
     struct resp_out *out = &conn->out;
 
-    if (out->failed)
+    if (out->failed) {
         return;
+    }
     HK_ASSERT(bytes <= conn->ready - conn->sent);
     conn->sent += bytes;
     if (conn->sent == out->n) {
-        resp_out_reset(out);
-        conn->sent = conn->ready = 0;
+        conn_empty_output(conn);
     } else if (conn->sent >= OUTPUT_CUT && conn->sent >= out->n - conn->sent) {
         memmove(out->at, out->at + conn->sent, out->n - conn->sent);
         out->n -= conn->sent;
         conn->ready -= conn->sent;
         conn->sent = 0;
     }
-    if (conn->at == conn->input_n && conn->state == CONN_READY && conn->in_flight == 0)
+    if (conn->in_flight > 0) {
+        return;
+    }
+    if (conn->at == conn->input_n && conn->state == CONN_READY) {
         empty_input(conn, INPUT_KEPT_IDLE);
+    } else if (conn->input_capacity > INPUT_KEPT_BUSY) {
+        compact(conn);
+        shrink(conn, 0);
+    }
 }
 
 /* ---- What others see ---- */

@@ -8,7 +8,9 @@
  * counts it). Replies leave in the order of the commands. docs/RESP.md has the state table.
  *
  * While more than a MiB of replies has not been taken (or half of what may wait at all), no new
- * command is served: who does not read is not answered, and soon not listened to. */
+ * command is served and no operation handed out: who does not read is not answered, and soon not
+ * listened to. Operations that answer values are in flight together only as far as their answers,
+ * if they are like the last ones, come to no more than 16 MiB. */
 #ifndef HORKOS_RESP_CONN_H
 #define HORKOS_RESP_CONN_H
 
@@ -30,7 +32,8 @@ enum resp_next {
     RESP_INPUT, /* nothing to do before more bytes come; operations may be in flight */
     RESP_OP,    /* run *op_out and answer it */
     RESP_WAIT,  /* nothing to do before an operation is answered, output is taken, updates are
-                   allowed again or resp_conn_deadline has come */
+                   allowed again, resp_conn_deadline has come or, between two commands, more
+                   bytes come */
     RESP_AGAIN, /* a slice of long work, or many commands, are done; others first, then call again,
                    and not in the same poll of the node */
     RESP_CLOSE, /* no more: send the output, then close; operations that are still in flight may be
@@ -42,6 +45,8 @@ enum resp_next {
 int resp_conn_create(const struct resp_host *host, uint64_t id, const char *address,
                      const char *local, uint64_t now_us, struct resp_conn **conn_out)
     __attribute__((warn_unused_result));
+/* Operations may be in flight; they must not be answered any more, and their bytes are gone, so not
+ * between resp_conn_next and the end of the poll that its operation belongs to. NULL is ignored. */
 void resp_conn_destroy(struct resp_conn *conn);
 
 /* Takes bytes that arrived. Not between resp_conn_next and the end of the poll that its operation
@@ -61,7 +66,8 @@ enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool upda
 /* The answer to the oldest operation that is unanswered. */
 void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint64_t now_us);
 
-/* When resp_conn_next has something to do although nothing came; UINT64_MAX: never. */
+/* When resp_conn_next has something to do although nothing came (it answers RESP_WAIT until then);
+ * UINT64_MAX: never. */
 uint64_t resp_conn_deadline(const struct resp_conn *conn);
 /* Reply bytes that may leave: those of finished commands. Good until the next call that is not
  * const; taken by resp_conn_sent, in part or whole. That may free the input, so like

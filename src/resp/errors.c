@@ -1,12 +1,10 @@
 /* What clients are told when something goes wrong: in Redis's words where it has some, because
  * client libraries look at the first one and people search the web for the rest. */
-#include "resp/internal.h"
+#include "resp/commands.h"
 
 #include <stdio.h>
 
 #include "base/err.h"
-
-#define NAME_SHOWN 128u
 
 bool bytes_are(struct bytes text, const char *word)
 {
@@ -15,10 +13,12 @@ bool bytes_are(struct bytes text, const char *word)
     for (; i < text.n && word[i] != '\0'; i++) {
         uint8_t c = text.at[i];
 
-        if (c >= 'A' && c <= 'Z')
+        if (c >= 'A' && c <= 'Z') {
             c = (uint8_t)(c - 'A' + 'a');
-        if (c != (uint8_t)word[i])
+        }
+        if (c != (uint8_t)word[i]) {
             return false;
+        }
     }
     return i == text.n && word[i] == '\0';
 }
@@ -30,8 +30,9 @@ void conn_syntax_error(struct resp_conn *conn)
 
 const char *conn_command_name(struct resp_conn *conn, const struct resp_command *command)
 {
-    if (command->parent == NULL)
+    if (command->parent == NULL) {
         return command->name;
+    }
     (void)snprintf(conn->command_name, sizeof conn->command_name, "%s|%s", command->parent->name,
                    command->name);
     return conn->command_name;
@@ -43,18 +44,18 @@ void conn_arity_error(struct resp_conn *conn)
                     conn_command_name(conn, conn->command));
 }
 
-/* Bytes of a client as the end of a C string, as Redis prints them: up to a zero byte. */
-static int shown(struct bytes text, uint32_t max)
+struct bytes command_printable(struct bytes word, uint32_t max)
 {
-    const uint8_t *zero = text.n > 0 ? memchr(text.at, '\0', text.n) : NULL;
-    uint32_t n = zero != NULL ? (uint32_t)(zero - text.at) : text.n;
+    uint32_t n = word.n < max ? word.n : max;
+    const uint8_t *zero = n > 0 ? memchr(word.at, '\0', n) : NULL;
 
-    return (int)(n < max ? n : max);
+    return bytes_of(word.n > 0 ? (const void *)word.at : "",
+                    zero != NULL ? (uint32_t)(zero - word.at) : n);
 }
 
 void conn_subcommand_error(struct resp_conn *conn)
 {
-    struct bytes name = conn_argument(conn, 1);
+    struct bytes name = command_printable(conn_argument(conn, 1), COMMAND_WORD_MAX);
     const struct resp_command *parent =
         conn->command->parent != NULL ? conn->command->parent : conn->command;
     char upper[32];
@@ -66,28 +67,28 @@ void conn_subcommand_error(struct resp_conn *conn)
         upper[n] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
     }
     upper[n] = '\0';
-    resp_out_errorf(&conn->out, "ERR unknown subcommand '%.*s'. Try %s HELP.",
-                    shown(name, NAME_SHOWN), name.n > 0 ? (const char *)name.at : "", upper);
+    resp_out_errorf(&conn->out, "ERR unknown subcommand '%.*s'. Try %s HELP.", (int)name.n,
+                    (const char *)name.at, upper);
 }
 
 void conn_unknown_error(struct resp_conn *conn)
 {
-    char arguments[2 * NAME_SHOWN] = "";
+    char arguments[2 * COMMAND_WORD_MAX] = "";
     uint32_t n = 0;
-    struct bytes name = conn_argument(conn, 0);
+    struct bytes name = command_printable(conn_argument(conn, 0), COMMAND_WORD_MAX);
 
-    for (uint32_t i = 1; i < conn_arguments(conn) && n < NAME_SHOWN; i++) {
-        struct bytes argument = conn_argument(conn, i);
-        int wrote = snprintf(arguments + n, sizeof arguments - n, "'%.*s' ",
-                             shown(argument, NAME_SHOWN - n),
-                             argument.n > 0 ? (const char *)argument.at : "");
+    for (uint32_t i = 1; i < conn_arguments(conn) && n < COMMAND_WORD_MAX; i++) {
+        struct bytes argument = command_printable(conn_argument(conn, i), COMMAND_WORD_MAX - n);
+        int wrote = snprintf(arguments + n, sizeof arguments - n, "'%.*s' ", (int)argument.n,
+                             (const char *)argument.at);
 
-        if (wrote < 0)
+        if (wrote < 0) {
             break;
+        }
         n += (uint32_t)wrote;
     }
     resp_out_errorf(&conn->out, "ERR unknown command '%.*s', with args beginning with: %s",
-                    shown(name, NAME_SHOWN), name.n > 0 ? (const char *)name.at : "", arguments);
+                    (int)name.n, (const char *)name.at, arguments);
 }
 
 void conn_unavailable_error(struct resp_conn *conn)
@@ -98,13 +99,11 @@ void conn_unavailable_error(struct resp_conn *conn)
 
 void conn_several_keys_error(struct resp_conn *conn)
 {
-    const struct resp_host *host = conn->host;
-
     resp_out_errorf(&conn->out,
                     "ERR '%s' over several keys would not be atomic in space %u (engine %s); use a "
                     "space of engine zeus or lotus; nothing changed",
                     conn_command_name(conn, conn->command), conn->space,
-                    host->engine != NULL ? host->engine(host->context, conn->space) : "hermes");
+                    command_engine(conn, conn->space));
 }
 
 /* Redis's own texts all mean that nothing changed. */
@@ -141,8 +140,9 @@ void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool
     const char *text = operation_text(error, op_kind);
     const char *partly_text = partly ? " (for one key; others of the command may be changed)" : "";
 
-    if (text != NULL)
+    if (text != NULL) {
         resp_out_errorf(out, "%s%s", text, partly_text);
-    else
+    } else {
         resp_out_errorf(out, "ERR %s; nothing changed%s", hk_err_text(error), partly_text);
+    }
 }

@@ -14,8 +14,9 @@ static bool class_holds(struct bytes pattern, uint32_t p, uint8_t c, bool any_ca
     bool inverted = p < pattern.n && pattern.at[p] == '^';
     bool found = false;
 
-    if (inverted)
+    if (inverted) {
         p++;
+    }
     c = fold(c, any_case);
     while (p < pattern.n && pattern.at[p] != ']') {
         if (pattern.at[p] == '\\' && p + 1 < pattern.n) {
@@ -41,11 +42,12 @@ static bool token_takes(struct bytes pattern, uint32_t p, uint8_t c, bool any_ca
 {
     uint8_t token = pattern.at[p];
 
-    if (token == '[')
+    if (token == '[') {
         return class_holds(pattern, p + 1, c, any_case, p_out);
-    if (token == '\\' && p + 1 < pattern.n)
+    }
+    if (token == '\\' && p + 1 < pattern.n) {
         token = pattern.at[++p];
-    else if (token == '?') {
+    } else if (token == '?') {
         *p_out = p + 1;
         return true;
     }
@@ -67,8 +69,9 @@ bool resp_glob_match(struct bytes pattern, struct bytes text, bool any_case)
         if (p < pattern.n && pattern.at[p] == '*') {
             star_p = ++p;
             star_t = t;
-            if (p == pattern.n)
+            if (p == pattern.n) {
                 return true;
+            }
             continue;
         }
         if (p < pattern.n && token_takes(pattern, p, text.at[t], any_case, &next)) {
@@ -76,12 +79,14 @@ bool resp_glob_match(struct bytes pattern, struct bytes text, bool any_case)
             t++;
             continue;
         }
-        if (star_p == UINT32_MAX)
+        if (star_p == UINT32_MAX) {
             return false;
+        }
         p = star_p;
         t = ++star_t;
     }
-    while (p < pattern.n && pattern.at[p] == '*')
+    while (p < pattern.n && pattern.at[p] == '*') {
         p++;
+    }
     return p == pattern.n;
 }

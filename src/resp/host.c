@@ -8,6 +8,20 @@
 
 #define US_PER_S UINT64_C(1000000)
 
+struct bytes resp_slow_word(struct bytes head, uint32_t n, char text[RESP_SLOW_WORD_MAX])
+{
+    uint32_t kept = head.n < RESP_SLOW_ARGUMENT_BYTES ? head.n : RESP_SLOW_ARGUMENT_BYTES;
+    if (kept == n) {
+        return head;
+    }
+    if (kept > 0) {
+        memcpy(text, head.at, kept);
+    }
+    int more =
+        snprintf(text + kept, RESP_SLOW_WORD_MAX - kept, "... (%" PRIu32 " more bytes)", n - kept);
+    return bytes_of(text, kept + (uint32_t)more);
+}
+
 /* Redis shows at most RESP_SLOW_ARGUMENTS, the last of which says how many are missing. */
 void resp_slow_write(const struct resp_slow *slow, struct resp_out *out)
 {

@@ -19,9 +19,11 @@
 struct resp_conn;
 struct resp_conn_info; /* resp/conn.h */
 
-/* As many arguments of a slow command are kept, and so many bytes of each. */
+/* As many arguments of a slow command are kept, and so many bytes of each; with the words about
+ * what is missing, an argument is at most RESP_SLOW_WORD_MAX bytes. */
 #define RESP_SLOW_ARGUMENTS 32u
 #define RESP_SLOW_ARGUMENT_BYTES 128u
+#define RESP_SLOW_WORD_MAX (RESP_SLOW_ARGUMENT_BYTES + 32u)
 
 /* One slow command, for SLOWLOG. */
 struct resp_slow {
@@ -29,7 +31,7 @@ struct resp_slow {
     uint64_t started_s;
     uint64_t took_us;
     uint32_t arguments;       /* of the whole command */
-    const struct bytes *args; /* the first of them, cut; those that may be secret: "(redacted)" */
+    const struct bytes *args; /* the first of them, by resp_slow_word; secret ones: "(redacted)" */
     uint32_t args_n;
     const char *address, *name;
 };
@@ -114,6 +116,9 @@ struct resp_host {
     void (*changed)(void *context, const struct resp_conn *conn);
 };
 
+/* An argument of n bytes as SLOWLOG shows it, "abc... (N more bytes)" if it is longer than what it
+ * keeps or than `head`, the part of it that there is. Points to head or to text. */
+struct bytes resp_slow_word(struct bytes head, uint32_t n, char text[RESP_SLOW_WORD_MAX]);
 /* Writes one entry of SLOWLOG GET. */
 void resp_slow_write(const struct resp_slow *slow, struct resp_out *out);
 

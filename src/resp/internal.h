@@ -51,7 +51,9 @@ struct resp_flight {
     uint8_t kind;       /* enum op_kind of its operations: chooses the words of an error */
     bool silent;        /* CLIENT REPLY OFF or SKIP: no reply */
     bool partly;        /* it failed, and other keys of the command may be changed */
-    uint8_t key_n;
+    bool values;        /* its operations answer values, which may be large */
+    uint8_t key_n;      /* of `key` */
+    uint32_t key_bytes; /* of the whole key */
     uint8_t key[FLIGHT_KEY_MAX];
 };
 
@@ -77,6 +79,7 @@ struct conn_work {
     uint64_t count;       /* keys that were seen */
     uint64_t limit;       /* enough of them */
     uint64_t steps;       /* of the walk */
+    uint64_t compared;    /* bytes of keys times bytes of the pattern, in this slice */
     uint32_t found;       /* keys in `keys` */
     uint32_t at;          /* FLUSH: of the next key to be deleted; SCAN: argument of the pattern */
     uint32_t space, to;   /* the space that is walked, and the last one */
@@ -112,6 +115,8 @@ struct resp_conn {
     struct resp_flight *flights;
     uint32_t flights_at, flights_n, flights_capacity;
     uint32_t in_flight; /* operations handed out and not answered */
+    /* Of those, the ones that answer values; and how large such an answer is lately. */
+    uint32_t values_in_flight, value_expected;
 
     /* The command that is served. */
     const struct resp_command *command; /* kept after its end, for resp_conn_info */
@@ -127,6 +132,11 @@ struct resp_conn {
     struct conn_work work;
     uint64_t wake_us; /* CONN_SLEEPING */
     void (*woken)(struct resp_conn *conn);
+
+    /* A MULTI was refused, so what follows may have been meant as a transaction: nothing runs until
+     * its end is seen, and the connection closes at multi_until_us if that does not come. */
+    bool multi_refused;
+    uint64_t multi_until_us;
 
     /* What AUTH, HELLO, SELECT, CLIENT and RESET change. */
     bool authenticated;
@@ -145,6 +155,10 @@ struct resp_conn {
 };
 
 const struct resp_limits *conn_limits(const struct resp_conn *conn);
+/* For a new connection: nothing is known about the size of its answers. */
+void conn_expect_any(struct resp_conn *conn);
+/* All of the output has left, or was taken back. */
+void conn_empty_output(struct resp_conn *conn);
 
 /* Arguments of the command that is served, its name being number 0. */
 static inline uint32_t conn_arguments(const struct resp_conn *conn)
@@ -190,6 +204,8 @@ struct resp_flight *conn_operations(struct resp_conn *conn, uint32_t n, resp_ope
 bool conn_has_room(const struct resp_conn *conn);
 /* Starts work in slices; the caller fills conn->work (which is zero) but for step. */
 void conn_work(struct resp_conn *conn, conn_step_fn *step);
+/* Lets nothing run until EXEC, DISCARD, RESET or QUIT comes, or the connection closes. */
+void conn_refuse_multi(struct resp_conn *conn);
 /* Calls `woken`, which writes the reply, once now_us has reached until_us. */
 void conn_sleep(struct resp_conn *conn, uint64_t until_us, void (*woken)(struct resp_conn *conn));
 

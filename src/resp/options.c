@@ -1,6 +1,7 @@
 #include "resp/options.h"
 
 #include "engine/op_number.h"
+#include "resp/commands.h"
 
 int64_t conn_wall_ms(const struct resp_conn *conn)
 {
@@ -14,8 +15,9 @@ bool conn_argument_is(const struct resp_conn *conn, uint32_t index, const char *
 
 bool conn_integer(struct resp_conn *conn, uint32_t index, int64_t *number_out)
 {
-    if (op_integer_parse(conn_argument(conn, index), number_out))
+    if (op_integer_parse(conn_argument(conn, index), number_out)) {
         return true;
+    }
     resp_out_error(&conn->out, "ERR value is not an integer or out of range");
     return false;
 }
@@ -29,11 +31,13 @@ enum deadline_read deadline_read_expire(const struct resp_conn *conn, struct byt
     int64_t base_ms = from == DEADLINE_RELATIVE ? conn_wall_ms(conn) : 0;
     int64_t ms = 0;
 
-    if (!op_integer_parse(text, &ms))
+    if (!op_integer_parse(text, &ms)) {
         return DEADLINE_NO_INTEGER;
+    }
     if ((unit == DEADLINE_SECONDS && __builtin_mul_overflow(ms, 1000, &ms)) ||
-        __builtin_add_overflow(ms, base_ms, &ms))
+        __builtin_add_overflow(ms, base_ms, &ms)) {
         return DEADLINE_INVALID;
+    }
     *deadline_ms_out = ms;
     return DEADLINE_OK;
 }
@@ -44,19 +48,22 @@ enum deadline_read deadline_read(const struct resp_conn *conn, struct bytes text
 {
     int64_t given = 0;
 
-    if (!op_integer_parse(text, &given))
+    if (!op_integer_parse(text, &given)) {
         return DEADLINE_NO_INTEGER;
-    if (given <= 0)
+    }
+    if (given <= 0) {
         return DEADLINE_INVALID;
+    }
     return deadline_read_expire(conn, text, from, unit, deadline_ms_out);
 }
 
 void deadline_error(struct resp_out *out, enum deadline_read read, const char *name)
 {
-    if (read == DEADLINE_NO_INTEGER)
+    if (read == DEADLINE_NO_INTEGER) {
         resp_out_error(out, "ERR value is not an integer or out of range");
-    else
+    } else {
         resp_out_errorf(out, "ERR invalid expire time in '%s' command", name);
+    }
 }
 
 /* ---- SET, GETEX ---- */
@@ -93,18 +100,23 @@ static bool read_lifetime(struct option_reader *r)
 {
     for (uint32_t i = 0; i < sizeof lifetimes / sizeof lifetimes[0]; i++) {
         if (!conn_argument_is(r->conn, r->at, lifetimes[i].word) ||
-            !(r->of == OPTIONS_SET ? lifetimes[i].set : lifetimes[i].getex))
+            !(r->of == OPTIONS_SET ? lifetimes[i].set : lifetimes[i].getex)) {
             continue;
-        if (r->lifetime != LIFE_NONE && r->lifetime != lifetimes[i].lifetime)
+        }
+        if (r->lifetime != LIFE_NONE && r->lifetime != lifetimes[i].lifetime) {
             return false;
+        }
         r->lifetime = lifetimes[i].lifetime;
         r->options->persist = r->lifetime == LIFE_PERSIST;
-        if (r->lifetime == LIFE_KEEPTTL)
+        if (r->lifetime == LIFE_KEEPTTL) {
             r->options->flags |= OPF_KEEPTTL;
-        if (!lifetimes[i].time)
+        }
+        if (!lifetimes[i].time) {
             return true;
-        if (++r->at == conn_arguments(r->conn))
+        }
+        if (++r->at == conn_arguments(r->conn)) {
             return false;
+        }
         r->options->flags |= OPF_DEADLINE;
         r->options->deadline = conn_argument(r->conn, r->at);
         r->options->from = lifetimes[i].from;
@@ -119,12 +131,14 @@ static bool read_condition(struct option_reader *r, uint16_t flag)
 {
     uint16_t others = (uint16_t)((OPF_NX | OPF_XX | OPF_IFEQ) & ~flag);
 
-    if ((r->options->flags & others) != 0)
+    if ((r->options->flags & others) != 0) {
         return false;
+    }
     r->options->flags |= flag;
     if (flag == OPF_IFEQ) {
-        if (++r->at == conn_arguments(r->conn))
+        if (++r->at == conn_arguments(r->conn)) {
             return false;
+        }
         r->options->ifeq = conn_argument(r->conn, r->at);
     }
     return true;
@@ -133,12 +147,15 @@ static bool read_condition(struct option_reader *r, uint16_t flag)
 static bool read_option(struct option_reader *r)
 {
     if (r->of == OPTIONS_SET) {
-        if (conn_argument_is(r->conn, r->at, "nx"))
+        if (conn_argument_is(r->conn, r->at, "nx")) {
             return read_condition(r, OPF_NX);
-        if (conn_argument_is(r->conn, r->at, "xx"))
+        }
+        if (conn_argument_is(r->conn, r->at, "xx")) {
             return read_condition(r, OPF_XX);
-        if (conn_argument_is(r->conn, r->at, "ifeq"))
+        }
+        if (conn_argument_is(r->conn, r->at, "ifeq")) {
             return read_condition(r, OPF_IFEQ);
+        }
         if (conn_argument_is(r->conn, r->at, "get")) {
             r->options->flags |= OPF_GET;
             return true;
@@ -176,12 +193,13 @@ bool expire_options_read(struct resp_conn *conn, uint32_t first, uint16_t *flags
         struct bytes word = conn_argument(conn, i);
         uint16_t flag = 0;
 
-        for (uint32_t j = 0; j < sizeof options / sizeof options[0]; j++)
+        for (uint32_t j = 0; j < sizeof options / sizeof options[0]; j++) {
             flag |= bytes_are(word, options[j].word) ? options[j].flag : 0;
+        }
         if (flag == 0) {
-            resp_out_errorf(&conn->out, "ERR Unsupported option %.*s",
-                            (int)(word.n < 128 ? word.n : 128),
-                            word.n > 0 ? (const char *)word.at : "");
+            word = command_printable(word, COMMAND_WORD_MAX);
+            resp_out_errorf(&conn->out, "ERR Unsupported option %.*s", (int)word.n,
+                            (const char *)word.at);
             return false;
         }
         flags |= flag;

@@ -36,8 +36,9 @@ void resp_parser_deinit(struct resp_parser *parser)
 
 void resp_parser_reset(struct resp_parser *parser)
 {
-    if (parser->capacity > ARGS_KEPT)
+    if (parser->capacity > ARGS_KEPT) {
         resp_parser_deinit(parser);
+    }
     parser->offset = parser->scanned = 0;
     parser->expected = parser->bulk = -1;
     parser->n = 0;
@@ -52,8 +53,9 @@ static enum resp_parsed malformed(struct resp_parser *parser, const char *format
     va_list arguments;
 
     va_start(arguments, format);
-    if (vsnprintf(parser->error, sizeof parser->error, format, arguments) < 0)
+    if (vsnprintf(parser->error, sizeof parser->error, format, arguments) < 0) {
         parser->error[0] = '\0';
+    }
     va_end(arguments);
     parser->need = 0;
     return RESP_MALFORMED;
@@ -66,8 +68,9 @@ static bool add_argument(struct resp_parser *parser, uint32_t at, uint32_t n)
         uint32_t capacity = parser->capacity == 0 ? ARGS_FIRST : parser->capacity * 2;
         void *args = realloc(parser->args, capacity * sizeof parser->args[0]);
 
-        if (args == NULL)
+        if (args == NULL) {
             return false;
+        }
         parser->args = args;
         parser->capacity = capacity;
     }
@@ -83,24 +86,47 @@ static uint32_t find_end(struct resp_parser *parser, const uint8_t *input, uint3
     uint32_t from = parser->scanned > parser->offset ? parser->scanned : parser->offset;
     const uint8_t *at = from < n ? memchr(input + from, end, n - from) : NULL;
 
-    if (at != NULL)
+    if (at != NULL) {
         return (uint32_t)(at - input);
+    }
     parser->scanned = n;
     return n;
 }
 
 /* ---- Multibulk ---- */
 
-/* A whole line of a mark and up to nine digits, which nearly all headers are. Returns its length, 0
+/* A whole line of a mark and one digit or two, which nearly all headers are. Returns its length, 0
  * if it is something else. */
+static inline uint32_t read_usual_header(const uint8_t *at, uint32_t n, uint32_t *number_out)
+{
+    if (n < 5) {
+        return 0;
+    }
+
+    uint32_t first = (uint8_t)(at[1] - '0'), second = (uint8_t)(at[2] - '0');
+
+    if (first < 10 && at[2] == '\r') {
+        *number_out = first;
+        return 4;
+    }
+    if (first - 1 < 9 && second < 10 && at[3] == '\r') {
+        *number_out = first * 10 + second;
+        return 5;
+    }
+    return 0;
+}
+
+/* The same with up to nine digits. */
 static uint32_t read_short_header(const uint8_t *at, uint32_t n, int64_t *number_out)
 {
     uint32_t i = 1, number = 0;
 
-    for (; i < n && i < 10 && (uint8_t)(at[i] - '0') < 10; i++)
+    for (; i < n && i < 10 && (uint8_t)(at[i] - '0') < 10; i++) {
         number = number * 10 + (uint32_t)(at[i] - '0');
-    if (i == 1 || i + 2 > n || at[i] != '\r' || (at[1] == '0' && i > 2))
+    }
+    if (i == 1 || i + 2 > n || at[i] != '\r' || (at[1] == '0' && i > 2)) {
         return 0;
+    }
     *number_out = number;
     return i + 2;
 }
@@ -120,8 +146,9 @@ static enum header read_header(struct resp_parser *parser, const uint8_t *input,
     uint32_t end = find_end(parser, input, n, '\r');
 
     /* Also when the end is there: the answer must not depend on how the stream was cut. */
-    if (end - parser->offset > RESP_INLINE_MAX)
+    if (end - parser->offset > RESP_INLINE_MAX) {
         return HEADER_TOO_LONG;
+    }
     if (end + 2 > n) {
         parser->need = n + 1;
         return HEADER_PARTIAL;
@@ -129,8 +156,9 @@ static enum header read_header(struct resp_parser *parser, const uint8_t *input,
 
     struct bytes text = bytes_of(input + parser->offset + 1, end - parser->offset - 1);
 
-    if (!op_integer_parse(text, number_out))
+    if (!op_integer_parse(text, number_out)) {
         return HEADER_NO_NUMBER;
+    }
     parser->offset = end + 2;
     return HEADER_READ;
 }
@@ -151,8 +179,9 @@ static enum resp_parsed read_count(struct resp_parser *parser, const struct resp
         break;
     }
     if (count > (int64_t)limits->arguments_max) {
-        if (limits == &resp_limits_stranger && count <= INT_MAX)
+        if (limits == &resp_limits_stranger && count <= INT_MAX) {
             return malformed(parser, "Protocol error: unauthenticated multibulk length");
+        }
         return malformed(parser, "Protocol error: invalid multibulk length");
     }
     parser->expected = count > 0 ? count : 0;
@@ -167,18 +196,23 @@ static enum resp_parsed read_bulk_header(struct resp_parser *parser,
     uint32_t start = parser->offset;
     enum header header = read_header(parser, input, n, &bulk);
 
-    if (header == HEADER_PARTIAL)
+    if (header == HEADER_PARTIAL) {
         return RESP_PARTIAL;
-    if (header == HEADER_TOO_LONG)
+    }
+    if (header == HEADER_TOO_LONG) {
         return malformed(parser, "Protocol error: too big bulk count string");
+    }
     /* Looked at once the line is whole, as in Redis. */
-    if (input[start] != '$')
+    if (input[start] != '$') {
         return malformed(parser, "Protocol error: expected '$', got '%c'", input[start]);
-    if (header == HEADER_NO_NUMBER)
+    }
+    if (header == HEADER_NO_NUMBER) {
         return malformed(parser, "Protocol error: invalid bulk length");
+    }
     if (bulk < 0 || bulk > (int64_t)limits->bulk_bytes_max) {
-        if (limits == &resp_limits_stranger && bulk >= 0 && bulk <= STRANGER_BULK_MAX)
+        if (limits == &resp_limits_stranger && bulk >= 0 && bulk <= STRANGER_BULK_MAX) {
             return malformed(parser, "Protocol error: unauthenticated bulk length");
+        }
         return malformed(parser, "Protocol error: invalid bulk length");
     }
     parser->bulk = bulk;
@@ -189,30 +223,49 @@ static enum resp_parsed parse_multibulk(struct resp_parser *parser,
                                         const struct resp_limits *limits, const uint8_t *input,
                                         uint32_t n)
 {
-    if (parser->expected < 0) {
-        enum resp_parsed parsed = read_count(parser, limits, input, n);
+    uint32_t length = 0, number = 0;
 
-        if (parsed != RESP_PARSED)
-            return parsed;
+    if (parser->expected < 0) {
+        length = read_usual_header(input, n, &number);
+        if (length > 0 && number <= limits->arguments_max) {
+            parser->offset = length;
+            parser->expected = number;
+        } else {
+            enum resp_parsed parsed = read_count(parser, limits, input, n);
+
+            if (parsed != RESP_PARSED) {
+                return parsed;
+            }
+        }
     }
     while (parser->n < parser->expected) {
-        if (parser->bulk < 0) {
+        const uint8_t *at = input + parser->offset;
+
+        if (parser->bulk < 0 && n > parser->offset && *at == '$' &&
+            (length = read_usual_header(at, n - parser->offset, &number)) > 0 &&
+            number <= limits->bulk_bytes_max) {
+            parser->offset += length;
+            parser->bulk = number;
+        } else if (parser->bulk < 0) {
             enum resp_parsed parsed = read_bulk_header(parser, limits, input, n);
 
-            if (parsed != RESP_PARSED)
+            if (parsed != RESP_PARSED) {
                 return parsed;
+            }
         }
 
         uint64_t end = (uint64_t)parser->offset + (uint64_t)parser->bulk + 2;
 
-        if (end > limits->query_bytes_max)
+        if (end > limits->query_bytes_max) {
             return malformed(parser, "Protocol error: too big query");
+        }
         if (end > n) {
             parser->need = (uint32_t)end;
             return RESP_PARTIAL;
         }
-        if (!add_argument(parser, parser->offset, (uint32_t)parser->bulk))
+        if (!add_argument(parser, parser->offset, (uint32_t)parser->bulk)) {
             return malformed(parser, "Protocol error: no memory for the arguments");
+        }
         /* The two bytes behind an argument are not looked at, as in Redis. */
         parser->offset = (uint32_t)end;
         parser->bulk = -1;
@@ -229,12 +282,15 @@ static bool is_space(uint8_t c)
 
 static int hex_digit(uint8_t c)
 {
-    if (c >= '0' && c <= '9')
+    if (c >= '0' && c <= '9') {
         return c - '0';
-    if (c >= 'a' && c <= 'f')
+    }
+    if (c >= 'a' && c <= 'f') {
         return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
+    }
+    if (c >= 'A' && c <= 'F') {
         return c - 'A' + 10;
+    }
     return -1;
 }
 
@@ -294,8 +350,9 @@ static bool split_quoted(struct split *s, uint8_t quote)
             unescape(s);
             continue;
         }
-        if (c == '\\' && s->at + 1 < s->n && s->line[s->at + 1] == '\'')
+        if (c == '\\' && s->at + 1 < s->n && s->line[s->at + 1] == '\'') {
             s->at++;
+        }
         s->line[s->to++] = s->line[s->at++];
     }
     return false;
@@ -307,8 +364,9 @@ static bool split_argument(struct split *s)
     while (s->at < s->n) {
         uint8_t c = s->line[s->at];
 
-        if (c == ' ' || c == '\t' || c == '\r' || c == '\n')
+        if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
             return true;
+        }
         if (c == '"' || c == '\'') {
             s->at++;
             return split_quoted(s, c);
@@ -324,8 +382,9 @@ static enum resp_parsed parse_inline(struct resp_parser *parser, const struct re
 {
     uint32_t end = find_end(parser, input, n, '\n');
 
-    if (end > RESP_INLINE_MAX)
+    if (end > RESP_INLINE_MAX) {
         return malformed(parser, "Protocol error: too big inline request");
+    }
     if (end == n) {
         parser->need = n + 1;
         return RESP_PARTIAL;
@@ -334,26 +393,32 @@ static enum resp_parsed parse_inline(struct resp_parser *parser, const struct re
 
     struct split s = {.line = input, .n = end};
 
-    if (s.n > 0 && s.line[s.n - 1] == '\r')
+    if (s.n > 0 && s.line[s.n - 1] == '\r') {
         s.n--;
+    }
 
     for (;;) {
-        while (s.at < s.n && is_space(s.line[s.at]))
+        while (s.at < s.n && is_space(s.line[s.at])) {
             s.at++;
-        if (s.at == s.n)
+        }
+        if (s.at == s.n) {
             return RESP_PARSED;
+        }
 
         uint32_t start = s.at;
 
         s.to = start;
-        if (!split_argument(&s))
+        if (!split_argument(&s)) {
             return malformed(parser, "Protocol error: unbalanced quotes in request");
-        if (parser->n >= limits->arguments_max)
+        }
+        if (parser->n >= limits->arguments_max) {
             return malformed(parser, limits == &resp_limits_stranger
                                          ? "Protocol error: unauthenticated multibulk length"
                                          : "Protocol error: too big inline request");
-        if (!add_argument(parser, start, s.to - start))
+        }
+        if (!add_argument(parser, start, s.to - start)) {
             return malformed(parser, "Protocol error: no memory for the arguments");
+        }
     }
 }
 
@@ -366,10 +431,11 @@ enum resp_parsed resp_parse(struct resp_parser *parser, const struct resp_limits
         parser->need = 1;
         return RESP_PARTIAL;
     }
-    if (input[0] == '*')
+    if (input[0] == '*') {
         parsed = parse_multibulk(parser, limits, input, n);
-    else
+    } else {
         parsed = parse_inline(parser, limits, input, n);
+    }
     if (parsed == RESP_PARSED) {
         *used_out = parser->offset;
         parser->need = 0;

@@ -116,7 +116,7 @@ const struct resp_command resp_refused[] = {
     REFUSED("monitor", "server", "it would slow every client down; SLOWLOG shows slow commands"),
     REFUSED("move", "generic", "spaces are kept by different engines"),
     REFUSED("msetex", "string", NEEDS_TRANSACTIONS),
-    REFUSED_BY("multi", "transactions", serve_no_transactions),
+    REFUSED_BY("multi", "transactions", serve_multi),
     REFUSED("pfadd", "hyperloglog", NO_BITS),
     REFUSED("pfcount", "hyperloglog", NO_BITS),
     REFUSED("pfdebug", "hyperloglog", NO_BITS),

@@ -26,6 +26,7 @@ resp_command_fn serve_acl_help, serve_acl_whoami, serve_config_get, serve_config
     serve_slowlog_len, serve_slowlog_reset, serve_time;
 
 /* Each writes one error: the refusal of the row, or one that depends on more. */
-resp_command_fn serve_refused, serve_no_cluster, serve_no_transactions, serve_exec, serve_discard;
+resp_command_fn serve_refused, serve_no_cluster, serve_no_transactions, serve_multi, serve_exec,
+    serve_discard;
 
 #endif

@@ -16,14 +16,17 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "resp/serve_admin.h"
 
 /* Commands that one call serves before it lets others run. */
 #define COMMANDS_A_CALL 128u
 /* Replies that wait to be taken; above it no new command is served. */
 #define UNREAD_MAX (1024u * 1024u)
-#define FLIGHTS_FIRST 4u
-#define SLOW_ARGUMENTS 32u
-#define SLOW_ARGUMENT_BYTES 128u
+#define FLIGHTS_FIRST 4u /* a power of two, as all sizes of the ring */
+/* Answers that are expected of the operations in flight. */
+#define VALUES_IN_FLIGHT_BYTES (16u * 1024u * 1024u)
+/* How long a connection whose MULTI was refused stays open for the EXEC that belongs to it. */
+#define MULTI_REFUSED_US 1000000u
 
 static const struct resp_limits default_limits = {
     .bulk_bytes_max = 64u * 1024 * 1024,
@@ -36,8 +39,9 @@ const struct resp_limits *conn_limits(const struct resp_conn *conn)
 {
     const struct resp_host *host = conn->host;
 
-    if (!conn->authenticated)
+    if (!conn->authenticated) {
         return &resp_limits_stranger;
+    }
     return host->limits != NULL ? host->limits(host->context) : &default_limits;
 }
 
@@ -46,26 +50,65 @@ bool conn_has_room(const struct resp_conn *conn)
     return conn->in_flight < RESP_IN_FLIGHT_MAX;
 }
 
+/* Whether so much waits to be taken that nothing new is begun. */
+static bool is_unread(const struct resp_conn *conn)
+{
+    uint32_t unread = conn->ready - conn->sent;
+
+    return unread > UNREAD_MAX || unread > conn->out.max / 2;
+}
+
+/* ---- Values in flight: how much output they may become is known only when they come ---- */
+
+static bool answers_value(const struct op *op)
+{
+    return op->kind == OP_GET || op->kind == OP_GETEX || op->kind == OP_GETDEL ||
+           op->kind == OP_GETSET || (op->kind == OP_SET && (op->flags & OPF_GET) != 0);
+}
+
+static bool values_have_room(const struct resp_conn *conn)
+{
+    return conn->values_in_flight == 0 ||
+           (conn->values_in_flight + 1) * (uint64_t)conn->value_expected <= VALUES_IN_FLIGHT_BYTES;
+}
+
+/* The first answers may be of any size, so few are asked for until some are known. */
+void conn_expect_any(struct resp_conn *conn)
+{
+    conn->value_expected = VALUES_IN_FLIGHT_BYTES / 3;
+}
+
+/* Larger ones count at once, smaller ones bit by bit. */
+static void expect_values(struct resp_conn *conn, uint32_t bytes)
+{
+    uint32_t expected = conn->value_expected;
+
+    conn->value_expected = bytes >= expected ? bytes : expected - (expected - bytes + 15) / 16;
+}
+
 /* ---- Commands in flight ---- */
 
 static struct resp_flight *flight_at(struct resp_conn *conn, uint32_t index)
 {
-    return &conn->flights[(conn->flights_at + index) % conn->flights_capacity];
+    return &conn->flights[(conn->flights_at + index) & (conn->flights_capacity - 1)];
 }
 
 /* Makes room for one more. False: no memory. */
 static bool reserve_flight(struct resp_conn *conn)
 {
-    if (conn->flights_n < conn->flights_capacity)
+    if (conn->flights_n < conn->flights_capacity) {
         return true;
+    }
 
     uint32_t capacity = conn->flights_capacity == 0 ? FLIGHTS_FIRST : conn->flights_capacity * 2;
     struct resp_flight *flights = malloc(capacity * sizeof *flights);
 
-    if (flights == NULL)
+    if (flights == NULL) {
         return false;
-    for (uint32_t i = 0; i < conn->flights_n; i++)
+    }
+    for (uint32_t i = 0; i < conn->flights_n; i++) {
         flights[i] = *flight_at(conn, i);
+    }
     free(conn->flights);
     conn->flights = flights;
     conn->flights_capacity = capacity;
@@ -95,9 +138,12 @@ static struct resp_flight *push_flight(struct resp_conn *conn, uint32_t operatio
 static void note_key(struct resp_flight *flight, const struct op *op)
 {
     flight->kind = op->kind;
+    flight->values = answers_value(op);
+    flight->key_bytes = op->key.n;
     flight->key_n = (uint8_t)(op->key.n < FLIGHT_KEY_MAX ? op->key.n : FLIGHT_KEY_MAX);
-    if (flight->key_n > 0)
+    if (flight->key_n > 0) {
         memcpy(flight->key, op->key.at, flight->key_n);
+    }
 }
 
 struct resp_flight *conn_operation(struct resp_conn *conn, const struct op *op,
@@ -154,8 +200,9 @@ static bool is_slow(const struct resp_conn *conn, uint64_t started_us)
 {
     const struct resp_host *host = conn->host;
 
-    if (host->slow_add == NULL || host->slow_threshold_us == NULL)
+    if (host->slow_add == NULL || host->slow_threshold_us == NULL) {
         return false;
+    }
 
     int64_t threshold_us = host->slow_threshold_us(host->context);
 
@@ -166,36 +213,49 @@ static void log_slow_flight(struct resp_conn *conn, const struct resp_flight *fl
 {
     const char *name = flight->command->name;
 
-    if (!is_slow(conn, flight->started_us))
+    if (!is_slow(conn, flight->started_us)) {
         return;
+    }
 
     /* The arguments are gone since the operations were handed out, but for a piece of a key. */
-    struct bytes args[] = {bytes_of(name, (uint32_t)strlen(name)),
-                           bytes_of(flight->key, flight->key_n)};
+    char text[RESP_SLOW_WORD_MAX];
+    struct bytes args[] = {
+        bytes_of(name, (uint32_t)strlen(name)),
+        resp_slow_word(bytes_of(flight->key, flight->key_n), flight->key_bytes, text)};
 
     add_slow(conn, flight->started_us, flight->arguments, args, 2);
 }
 
-/* Secrets of clients are not for whoever reads SLOWLOG. */
+/* Secrets of clients are not for whoever reads SLOWLOG; nor are those of commands that are only
+ * refused, or misspelt. */
 static bool has_secrets(const struct resp_command *command)
 {
-    return strcmp(command->name, "auth") == 0 || strcmp(command->name, "hello") == 0 ||
-           (command->parent != NULL && strcmp(command->parent->name, "config") == 0);
+    static const char *const names[] = {"auth", "hello", "config", "acl", "migrate"};
+    const char *name = command->parent != NULL ? command->parent->name : command->name;
+
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void log_slow_command(struct resp_conn *conn)
 {
-    struct bytes args[SLOW_ARGUMENTS];
+    if (conn->command == NULL || !is_slow(conn, conn->started_us)) {
+        return;
+    }
+
+    struct bytes args[RESP_SLOW_ARGUMENTS];
+    char texts[RESP_SLOW_ARGUMENTS][RESP_SLOW_WORD_MAX];
     uint32_t n = 0;
 
-    if (conn->command == NULL || !is_slow(conn, conn->started_us))
-        return;
-    for (; n < conn_arguments(conn) && n < SLOW_ARGUMENTS; n++) {
+    for (; n < conn_arguments(conn) && n < RESP_SLOW_ARGUMENTS; n++) {
         args[n] = conn_argument(conn, n);
-        if (n > 0 && has_secrets(conn->command))
-            args[n] = bytes_of("(redacted)", sizeof "(redacted)" - 1);
-        if (args[n].n > SLOW_ARGUMENT_BYTES)
-            args[n].n = SLOW_ARGUMENT_BYTES;
+        args[n] = n > 0 && has_secrets(conn->command)
+                      ? bytes_of("(redacted)", sizeof "(redacted)" - 1)
+                      : resp_slow_word(args[n], args[n].n, texts[n]);
     }
     add_slow(conn, conn->started_us, conn_arguments(conn), args, n);
 }
@@ -203,8 +263,12 @@ static void log_slow_command(struct resp_conn *conn)
 /* The reply that begins at `ready` is whole. */
 static void end_reply(struct resp_conn *conn, bool silent)
 {
-    if (silent)
+    if (silent) {
         resp_out_rewind(&conn->out, conn->ready);
+        if (conn->out.n == conn->sent) {
+            conn_empty_output(conn);
+        }
+    }
     conn->ready = conn->out.n;
 }
 
@@ -233,7 +297,7 @@ static void finish_flight(struct resp_conn *conn, struct resp_flight *flight)
     }
     log_slow_flight(conn, flight);
     end_reply(conn, flight->silent);
-    conn->flights_at = (conn->flights_at + 1) % conn->flights_capacity;
+    conn->flights_at = (conn->flights_at + 1) & (conn->flights_capacity - 1);
     conn->flights_n--;
 }
 
@@ -279,15 +343,34 @@ static bool is_http(const struct resp_conn *conn)
     return bytes_are(conn_argument(conn, 0), "post") || bytes_are(conn_argument(conn, 0), "host:");
 }
 
+/* Only time may close the connection, and only these let commands run again: bytes that come later
+ * may have been on their way before the client knew of the refusal. */
+void conn_refuse_multi(struct resp_conn *conn)
+{
+    conn->multi_refused = true;
+    conn->multi_until_us = conn->now_us + MULTI_REFUSED_US;
+}
+
+static bool ends_refused_multi(const struct resp_command *command)
+{
+    return command != NULL && (command->serve == serve_exec || command->serve == serve_discard ||
+                               command->serve == serve_reset || command->serve == serve_quit);
+}
+
 /* Whether the command may be served, in the order in which Redis checks; if not, says why. */
 static bool check_command(struct resp_conn *conn)
 {
     const struct resp_host *host = conn->host;
     const struct resp_command *command = conn->command;
 
+    if (command == NULL && is_http(conn)) {
+        conn->close = conn->silent = true;
+    }
+    if (conn->multi_refused && !ends_refused_multi(command)) {
+        resp_out_error(&conn->out, "ERR not run: the MULTI before it was refused");
+        return false;
+    }
     if (command == NULL) {
-        if (is_http(conn))
-            conn->close = conn->silent = true;
         conn_unknown_error(conn);
         return false;
     }
@@ -337,8 +420,9 @@ static void serve(struct resp_conn *conn)
         HK_ASSERT(conn->command->serve != NULL);
         conn->command->serve(conn);
     }
-    if (conn->state != CONN_READY)
+    if (conn->state != CONN_READY) {
         return;
+    }
     if (flights > 0) {
         resp_out_rewind(&conn->out, before);
         conn->state = CONN_HELD;
@@ -356,25 +440,28 @@ enum taken {
 static enum taken take_command(struct resp_conn *conn)
 {
     const struct resp_limits *limits = conn_limits(conn);
-    uint32_t unread = conn->ready - conn->sent;
 
-    if (unread > UNREAD_MAX || unread > limits->output_bytes_max / 2 || !conn_has_room(conn))
+    if (is_unread(conn) || !conn_has_room(conn)) {
         return TAKEN_FULL;
+    }
 
     enum resp_parsed parsed = RESP_PARTIAL;
 
-    if (conn->at < conn->input_n)
+    if (conn->at < conn->input_n) {
         parsed = resp_parse(&conn->parser, limits, conn->input + conn->at, conn->input_n - conn->at,
                             &conn->used);
-    if (parsed == RESP_PARTIAL)
+    }
+    if (parsed == RESP_PARTIAL) {
         return TAKEN_NONE;
+    }
     conn->out.max = limits->output_bytes_max;
     conn->last_us = conn->now_us;
     conn->state = CONN_HELD;
     conn->malformed = parsed == RESP_MALFORMED;
     if (conn->malformed) {
-        if (conn->flights_n == 0)
+        if (conn->flights_n == 0) {
             serve(conn);
+        }
         return TAKEN_COMMAND;
     }
     if (conn_arguments(conn) == 0) {
@@ -385,8 +472,10 @@ static enum taken take_command(struct resp_conn *conn)
     conn->silent = conn->reply_off || conn->reply_skip;
     conn->reply_skip = false;
     find_command(conn);
-    if (conn->flights_n == 0 || (conn->command != NULL && (conn->command->flags & RESP_DATA) != 0))
+    if (conn->flights_n == 0 ||
+        (conn->command != NULL && (conn->command->flags & RESP_DATA) != 0)) {
         serve(conn);
+    }
     return TAKEN_COMMAND;
 }
 
@@ -407,14 +496,18 @@ static bool hand_out(struct resp_conn *conn, struct op *op_out)
         conn->make(conn, conn->op_index, &conn->op);
         conn->op_made = true;
     }
-    if (!may_hand_out(conn, &conn->op))
+    if (!may_hand_out(conn, &conn->op) || (flight->values && !values_have_room(conn)) ||
+        is_unread(conn)) {
         return false;
+    }
     *op_out = conn->op;
+    conn->values_in_flight += flight->values ? 1 : 0;
     conn->op_made = false;
     conn->op_index++;
     conn->in_flight++;
-    if (conn->op_index == flight->all)
+    if (conn->op_index == flight->all) {
         leave_command(conn, CONN_READY);
+    }
     return true;
 }
 
@@ -462,21 +555,30 @@ enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool upda
     conn->now_us = now_us;
     conn->may_update = updates;
     for (;;) {
-        if (conn->out.failed)
+        if (conn->out.failed) {
             return give_up(conn);
+        }
         switch (conn->state) {
         case CONN_READY:
-            if (served++ == COMMANDS_A_CALL)
+            if (served++ == COMMANDS_A_CALL) {
                 return RESP_AGAIN;
+            }
+            if (conn->multi_refused && now_us >= conn->multi_until_us) {
+                conn->state = CONN_CLOSING;
+                break;
+            }
             taken = take_command(conn);
-            if (taken == TAKEN_NONE)
-                return RESP_INPUT;
-            if (taken == TAKEN_FULL)
+            if (taken == TAKEN_NONE) {
+                return conn->multi_refused ? RESP_WAIT : RESP_INPUT;
+            }
+            if (taken == TAKEN_FULL) {
                 return RESP_WAIT;
+            }
             break;
         case CONN_HELD:
-            if (conn->flights_n > 0)
+            if (conn->flights_n > 0) {
                 return RESP_WAIT;
+            }
             serve(conn);
             break;
         case CONN_OPERATIONS:
@@ -484,13 +586,15 @@ enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool upda
         case CONN_WORK: {
             enum resp_next next = work(conn, op_out);
 
-            if (next != RESP_INPUT)
+            if (next != RESP_INPUT) {
                 return next;
+            }
             break;
         }
         case CONN_SLEEPING:
-            if (now_us < conn->wake_us)
+            if (now_us < conn->wake_us) {
                 return RESP_WAIT;
+            }
             conn->woken(conn);
             finish_command(conn);
             break;
@@ -503,8 +607,9 @@ enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool upda
 /* After an error the rest of a command's operations is not handed out. */
 static void stop_handing_out(struct resp_conn *conn, struct resp_flight *flight)
 {
-    if (conn->state != CONN_OPERATIONS || flight != flight_at(conn, conn->flights_n - 1))
+    if (conn->state != CONN_OPERATIONS || flight != flight_at(conn, conn->flights_n - 1)) {
         return;
+    }
     flight->left -= flight->all - conn->op_index;
     conn->op_made = false;
     leave_command(conn, CONN_READY);
@@ -515,8 +620,9 @@ void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint6
     HK_ASSERT(conn->in_flight > 0);
     conn->in_flight--;
     conn->now_us = now_us;
-    if (conn->out.failed)
+    if (conn->out.failed) {
         return;
+    }
     if (conn->flights_n == 0) {
         HK_ASSERT(conn->state == CONN_WORK);
         conn->work.answered(conn, answer);
@@ -525,20 +631,31 @@ void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint6
 
     struct resp_flight *flight = flight_at(conn, 0);
     bool first = flight->error == HK_OK;
+    uint32_t before = conn->out.n;
 
     flight->left--;
     if (answer->kind == ANSWER_ERROR && first) {
         flight->error = (int)answer->number;
         flight->partly = flight->all > 1 && (flight->command->flags & RESP_WRITE) != 0;
         stop_handing_out(conn, flight);
-    } else if (first) {
+    } else if (first && !flight->silent) {
         flight->answered(conn, flight, answer);
     }
-    if (flight->left == 0)
+    if (flight->values) {
+        conn->values_in_flight--;
+        if (!conn->out.failed && !flight->silent) {
+            expect_values(conn, conn->out.n - before);
+        }
+    }
+    if (flight->left == 0) {
         finish_flight(conn, flight);
+    }
 }
 
 uint64_t resp_conn_deadline(const struct resp_conn *conn)
 {
-    return conn->state == CONN_SLEEPING ? conn->wake_us : UINT64_MAX;
+    if (conn->state == CONN_SLEEPING) {
+        return conn->wake_us;
+    }
+    return conn->state == CONN_READY && conn->multi_refused ? conn->multi_until_us : UINT64_MAX;
 }

@@ -99,8 +99,8 @@ static void drained(void *owner)
     if (c->stalled) {
         c->stalled = false;
         run(c);
-        touch(c);
     }
+    touch(c); /* its memory is counted anew; its last replies may have been what left */
 }
 
 /* Whoever sends commands and shuts its half still gets their replies. */
@@ -430,36 +430,17 @@ static bool flush_output(struct client *c)
     return true;
 }
 
-/* False: this client grew although all of them together are over the limit. */
-static bool account(struct client *c)
+static void account(struct client *c)
 {
-    struct server *s = c->worker->server;
-    uint64_t now = sizeof *c + resp_conn_bytes_held(c->conn) + stream_queued(c->stream);
-    if (now == c->memory) {
-        return true;
-    }
-    uint64_t by = now - c->memory; /* modulo 2^64: it may shrink */
-    bool grew = now > c->memory;
-    uint64_t total = atomic_fetch_add_explicit(&s->clients_memory, by, memory_order_relaxed) + by;
-    c->memory = now;
-    return !grew || total <= c->worker->settings.clients_memory_max;
-}
-
-static void report_overfull(struct client *c)
-{
-    struct server *s = c->worker->server;
-    uint64_t now = c->worker->now_us;
-    uint64_t last = atomic_load_explicit(&s->memory_logged_us, memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->clients_overfull, 1, memory_order_relaxed);
-    if (now - last >= 1000000u &&
-        atomic_compare_exchange_strong_explicit(&s->memory_logged_us, &last, now,
-                                                memory_order_relaxed, memory_order_relaxed)) {
-        log_write(s->log, LOG_WARN,
-                  "client %llu with %llu bytes is closed: the buffers of all clients are over "
-                  "clients_memory_max (%llu); %llu were closed for this so far",
-                  (unsigned long long)c->id, (unsigned long long)c->memory,
-                  (unsigned long long)c->worker->settings.clients_memory_max,
-                  (unsigned long long)atomic_load(&s->clients_overfull));
+    uint64_t queued = stream_queued(c->stream);
+    /* Less than this leaves with the next loop_poll as a rule, and nobody would be told. */
+    queued = queued < LOOP_DRAINED_MIN ? 0 : queued;
+    uint64_t now = sizeof *c + resp_conn_bytes_held(c->conn) + queued;
+    if (now != c->memory) {
+        /* Modulo 2^64: it may shrink. */
+        atomic_fetch_add_explicit(&c->worker->server->clients_memory, now - c->memory,
+                                  memory_order_relaxed);
+        c->memory = now;
     }
 }
 
@@ -500,20 +481,65 @@ static bool served(const struct client *c)
 
 static void look_after(struct client *c)
 {
-    struct server_worker *w = c->worker;
     bool out = flush_output(c);
+    bool over = c->closing || served(c);
     count_commands(c);
     registry_touch(c->entry, c->conn);
-    c->active_us = w->now_us;
-    if (c->closing || (out && served(c))) {
-        client_finish(c);
-    } else if (!out) {
+    c->active_us = c->worker->now_us;
+    account(c);
+    if (!out) {
         client_abort(c);
-    } else if (!account(c)) {
+    } else if (over && stream_queued(c->stream) < LOOP_DRAINED_MIN) {
+        client_finish(c);
+    } else {
+        set_pause(c); /* who is over and has much to read yet goes when it is drained */
+    }
+}
+
+static void report_overfull(const struct client *c)
+{
+    struct server *s = c->worker->server;
+    uint64_t now = c->worker->now_us;
+    uint64_t last = atomic_load_explicit(&s->memory_logged_us, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->clients_overfull, 1, memory_order_relaxed);
+    if (now - last >= 1000000u &&
+        atomic_compare_exchange_strong_explicit(&s->memory_logged_us, &last, now,
+                                                memory_order_relaxed, memory_order_relaxed)) {
+        log_write(s->log, LOG_WARN,
+                  "client %llu with %llu bytes is closed: the buffers of all clients are over "
+                  "clients_memory_max (%llu); %llu were closed for this so far",
+                  (unsigned long long)c->id, (unsigned long long)c->memory,
+                  (unsigned long long)c->worker->settings.clients_memory_max,
+                  (unsigned long long)atomic_load(&s->clients_overfull));
+    }
+}
+
+static struct client *largest(const struct server_worker *w)
+{
+    struct client *most = NULL;
+    list_each(link, &w->clients)
+    {
+        struct client *c = list_entry(link, struct client, link);
+        most = most == NULL || c->memory > most->memory ? c : most;
+    }
+    return most;
+}
+
+/* Closes the largest clients while all together are over the limit. Whoever has no more than its
+ * share of the limit stays: then the excess is another worker's, which sees to it when it wakes. */
+static void relieve(struct server_worker *w)
+{
+    struct server *s = w->server;
+    uint64_t most = w->settings.clients_memory_max;
+    while (atomic_load_explicit(&s->clients_memory, memory_order_relaxed) > most) {
+        uint32_t n = atomic_load_explicit(&s->clients_n, memory_order_relaxed);
+        struct client *c = largest(w);
+        if (c == NULL || c->memory <= most / (n > 0 ? n : 1)) {
+            server_wake_all(s);
+            return;
+        }
         report_overfull(c);
         client_abort(c);
-    } else {
-        set_pause(c);
     }
 }
 
@@ -523,6 +549,7 @@ void clients_flush(struct server_worker *w)
     while ((link = list_pop_front(&w->touched)) != NULL) {
         look_after(list_entry(link, struct client, touched));
     }
+    relieve(w);
 }
 
 /* ---- Meetings and the end ---- */

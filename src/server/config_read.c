@@ -104,34 +104,26 @@ static bool open_user(struct config_reading *r, const char *name, const char *pa
 /* name: what stands between the brackets. */
 static bool open_section(struct config_reading *r, const char *name)
 {
-    char word[SECTION_NAME_MAX + 1];
     char known[256];
-    size_t n = strcspn(name, " \t");
-    const char *parameter = skip_blanks(name + n);
-    HK_ASSERT(n < sizeof word);
-    memcpy(word, name, n);
-    word[n] = '\0';
-    for (uint32_t i = 0; i < SECTIONS; i++) {
-        const struct config_section_info *info = &config_sections[i];
-        if (strcmp(word, info->name) != 0 || (!info->parameter && *parameter != '\0')) {
-            continue;
-        }
-        r->in_section = true;
-        r->section = (enum config_section)i;
-        if (info->parameter) {
-            /* Lines of options count anew in each section that may be repeated. */
-            for (uint32_t j = 0; j < config_options_n; j++) {
-                if (config_options[j].section == r->section) {
-                    r->lines[j] = 0;
-                }
-            }
-        }
-        return r->section == SECTION_SPACE  ? open_space(r, name, parameter)
-               : r->section == SECTION_USER ? open_user(r, name, parameter)
-                                            : first_time(r, &r->section_lines[i], name);
+    size_t parameter;
+    enum config_section section = config_section_find(name, strlen(name), &parameter);
+    if (section == SECTIONS) {
+        section_names(known, sizeof known);
+        return config_reading_fail(r, r->line, "unknown section [%s]; there are %s", name, known);
     }
-    section_names(known, sizeof known);
-    return config_reading_fail(r, r->line, "unknown section [%s]; there are %s", name, known);
+    r->in_section = true;
+    r->section = section;
+    if (!config_sections[section].parameter) {
+        return first_time(r, &r->section_lines[section], name);
+    }
+    /* Lines of options count anew in each section that may be repeated. */
+    for (uint32_t i = 0; i < config_options_n; i++) {
+        if (config_options[i].section == section) {
+            r->lines[i] = 0;
+        }
+    }
+    return section == SECTION_SPACE ? open_space(r, name, name + parameter)
+                                    : open_user(r, name, name + parameter);
 }
 
 /* line: trimmed at its start, ends with NUL. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "server/file.h"
 
 struct rewriting {
     const struct config *config;
@@ -90,12 +91,13 @@ static bool blank(char c)
 
 static void open_section(struct rewriting *w, const char *name, size_t n)
 {
+    size_t at;
     close_section(w);
-    w->user_default = n == strlen("user default") && memcmp(name, "user default", n) == 0;
-    for (uint32_t i = 0; i < SECTIONS; i++) {
-        if (n == strlen(config_sections[i].name) && memcmp(name, config_sections[i].name, n) == 0) {
-            w->section = (int)i;
-        }
+    enum config_section section = config_section_find(name, n, &at);
+    w->user_default = section == SECTION_USER && n - at == strlen("default") &&
+                      memcmp(name + at, "default", n - at) == 0;
+    if (section != SECTIONS && !config_sections[section].parameter) {
+        w->section = (int)section;
     }
 }
 
@@ -241,16 +243,7 @@ static const char *replace(const char *path, const char *text, size_t n)
         return "making a new file beside it";
     }
     const char *failed = NULL;
-    while (n > 0 && failed == NULL) {
-        ssize_t written = write(fd, text, n);
-        if (written >= 0) {
-            text += written;
-            n -= (size_t)written;
-        } else if (errno != EINTR) {
-            failed = "writing the new file";
-        }
-    }
-    if (failed == NULL && (fchmod(fd, about.st_mode & 0777) != 0 || fsync(fd) != 0)) {
+    if (!file_write_all(fd, text, n) || fchmod(fd, about.st_mode & 0777) != 0 || fsync(fd) != 0) {
         failed = "writing the new file";
     }
     if (failed == NULL && rename(fresh, path) != 0) {

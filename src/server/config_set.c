@@ -212,7 +212,10 @@ const char *config_set(struct config *config, struct bytes name, struct bytes va
         option = find_by_name(name_text);
     }
     if (option == NULL && (!readable || !is_fixed(name_text))) {
-        return "Unknown option";
+        (void)snprintf(why, sizeof why,
+                       "Unknown option or number of arguments for CONFIG SET - '%.128s'",
+                       readable ? name_text : "...");
+        return why;
     }
     if (option == NULL || !option->runtime) {
         (void)config_complain(&complaint,

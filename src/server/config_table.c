@@ -105,7 +105,9 @@ const struct config_option config_options[] = {
              "as `blake2b:` and 64 hexadecimal digits."},
     {SECTION_CLIENTS, "clients_max", CONFIG_NUMBER, AT(clients_max), .standard = "10000", .min = 1,
      .max = 1000000, .unit = "clients", .runtime = true, .alias = "maxclients",
-     .help = "Clients of this node at one time; who comes beyond gets an error and is closed."},
+     .help =
+         "Clients of this node at one time; who comes beyond gets an error and is closed. While "
+         "the node runs it cannot be raised above what it was at the start."},
     {SECTION_CLIENTS, "clients_memory_max", CONFIG_SIZE, AT(clients_memory_max), .standard = "1gb",
      .min = MIB, .max = 64 * TIB, .runtime = true, .alias = "maxmemory-clients",
      .help = "Buffers of all clients together; past it the largest clients are closed."},
@@ -157,6 +159,28 @@ const struct config_option config_options[] = {
 const uint32_t config_options_n = sizeof config_options / sizeof config_options[0];
 _Static_assert(sizeof config_options / sizeof config_options[0] <= CONFIG_OPTIONS_MAX,
                "one bit each in config.changed");
+
+static size_t skip(const char *text, size_t n, size_t at, bool blanks)
+{
+    while (at < n && (text[at] == ' ' || text[at] == '\t') == blanks) {
+        at++;
+    }
+    return at;
+}
+
+enum config_section config_section_find(const char *name, size_t n, size_t *parameter_out)
+{
+    size_t word = skip(name, n, 0, false);
+    *parameter_out = skip(name, n, word, true);
+    for (uint32_t i = 0; i < SECTIONS; i++) {
+        const struct config_section_info *info = &config_sections[i];
+        if (strlen(info->name) == word && memcmp(name, info->name, word) == 0 &&
+            (info->parameter || *parameter_out == n)) {
+            return (enum config_section)i;
+        }
+    }
+    return SECTIONS;
+}
 
 const struct config_option *config_option_find(enum config_section section, const char *name)
 {

@@ -65,6 +65,9 @@ struct config_option {
 extern const struct config_option config_options[];
 extern const uint32_t config_options_n;
 
+/* What stands between a section's brackets, n bytes: its section, or SECTIONS if there is none of
+ * this name. *parameter_out: where its parameter begins; n if it has none. */
+enum config_section config_section_find(const char *name, size_t n, size_t *parameter_out);
 /* The row of this section and name, or NULL. For [peers] any name finds the row. */
 const struct config_option *config_option_find(enum config_section section, const char *name);
 uint32_t config_option_index(const struct config_option *option);

@@ -247,7 +247,7 @@ static void begin_to_leave(struct server_worker *w)
     struct server *s = w->server;
     const struct view *view = &server_status(w)->view;
     s->leave_alone = nodeset_within(view->live, nodeset_of(s->config.id));
-    s->leave_until_us = w->now_us + s->config.leave_ms * 1000ull;
+    s->leave_until_us = w->now_us + w->settings.leave_ms * 1000ull;
     worker_leave(w->node);
     next_phase(s, SERVER_LEAVING);
 }
@@ -258,7 +258,7 @@ static void leave(struct server_worker *w, enum server_phase phase, uint32_t fla
     bool late = w->now_us >= s->leave_until_us;
     if (phase == SERVER_DRAINING) {
         if (s->leave_until_us == UINT64_MAX) {
-            s->leave_until_us = w->now_us + s->config.leave_ms * 1000ull / 2u;
+            s->leave_until_us = w->now_us + w->settings.leave_ms * 1000ull / 2u;
         }
         if (drained(s) || late) {
             begin_to_leave(w);
@@ -272,7 +272,7 @@ static void leave(struct server_worker *w, enum server_phase phase, uint32_t fla
     } else if (late) {
         log_write(s->log, LOG_WARN,
                   "was not dropped within %u ms (leave_ms); stops anyway, which counts as a crash",
-                  s->config.leave_ms);
+                  w->settings.leave_ms);
     } else if (!leave_is_futile(w)) {
         return;
     }

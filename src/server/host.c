@@ -88,7 +88,13 @@ static int serving(void *context)
     if (w->node == NULL) {
         return HK_ERR_UNAVAILABLE;
     }
-    switch (server_status(w)->status) {
+    /* Nearly every command asks. A round's idea that is less than STATUS_US old is good enough to
+     * go on, for the node itself refuses what it must; who is refused here gets a fresh look. */
+    enum view_status status = w->status.status;
+    if (status != VIEW_STATUS_SERVING) {
+        status = server_status(w)->status;
+    }
+    switch (status) {
     case VIEW_STATUS_SERVING:
         return HK_OK;
     case VIEW_STATUS_JOINING:
@@ -147,6 +153,10 @@ static const char *set_config(void *context, uint32_t n, const struct bytes *nam
     *copy = s->live;
     for (uint32_t i = 0; i < n && why == NULL; i++) {
         why = config_set(copy, names[i], values[i]);
+    }
+    if (why == NULL && copy->clients_max > s->config.clients_max) {
+        why = "maxclients cannot be raised above what the node was started with (and what its "
+              "limit of open files allowed); change the file and start the node again";
     }
     if (why == NULL) {
         s->live = *copy;

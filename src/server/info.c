@@ -313,7 +313,10 @@ static void section_horkos(struct server_worker *w, struct resp_out *t)
     line(t, "peer_outstanding:%" PRIu64, port.outstanding);
     line(t, "peer_dropped_unconnected:%" PRIu64, port.dropped_unconnected);
     line(t, "peer_dropped_full:%" PRIu64, port.dropped_full);
+    line(t, "peer_dropped_view:%" PRIu64, port.dropped_view);
     line(t, "peer_faults:%" PRIu64, port.faults);
+    line(t, "peer_ended:%" PRIu64, port.ended);
+    line(t, "peer_memory:%" PRIu64, port.held);
 }
 
 static const struct {

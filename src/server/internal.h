@@ -26,8 +26,6 @@
 #include "server/server.h"
 #include "server/slowlog.h"
 
-#define HORKOS_VERSION "0.1.0"
-
 #define POLL_EVENTS 256u /* of each kind in one poll of the node */
 #define POLLS_MAX 8u     /* polls of the node in one round, while clients have more to ask */
 #define TURN_OPS 32u     /* operations of one client before the next one's turn */
@@ -54,7 +52,7 @@ struct client {
     uint64_t id;
     uint64_t memory;    /* as counted in server.clients_memory */
     uint64_t commands;  /* as counted in worker.commands */
-    uint64_t active_us; /* bytes came, or an operation was answered */
+    uint64_t active_us; /* bytes came, an operation was answered, or replies were read */
     uint32_t session;
     uint32_t turn; /* operations since its turn began */
     bool waiting;  /* goes on when an operation is answered */
@@ -79,6 +77,8 @@ struct settings {
     int64_t slowlog_us;
     uint64_t clients_memory_max;
     uint32_t timeout_s;
+    uint32_t spin_us;
+    uint32_t leave_ms;
 };
 
 /* ---- A worker's thread (worker.c) ---- */
@@ -106,7 +106,6 @@ struct server_worker {
     uint64_t handed_bytes; /* of values, in this round */
     uint32_t asked;        /* how often the node asked for a request, in this poll */
     uint32_t in_flight;    /* operations that the node has and has not answered */
-    nodeset disconnected;  /* peers whose loss is in the log */
 
     struct list_link clients;
     struct list_link runnable; /* have something to do, the next turn first */

@@ -190,6 +190,7 @@ void registry_update(struct registry *registry, const struct resp_conn *conn)
     }
     if (e != NULL) { /* a connection may say HELLO to itself before it was added */
         take_slow_changes(e, &info);
+        take_figures(e, &info);
     }
     (void)pthread_mutex_unlock(&registry->lock);
 }

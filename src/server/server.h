@@ -6,6 +6,8 @@
 
 #include "server/config.h"
 
+#define HORKOS_VERSION "0.1.0"
+
 struct server_options {
     bool bootstrap; /* the operator's: form a first view although state was kept */
     int ready_fd;   /* one line is written there once the listeners stand; -1: nobody waits */

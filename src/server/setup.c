@@ -142,6 +142,19 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
     port_send(s->workers[worker].port, frame);
 }
 
+static void env_give(void *context, uint32_t worker, uint8_t to, struct pieces *frame)
+{
+    struct server *s = context;
+    (void)to;
+    port_give(s->workers[worker].port, frame);
+}
+
+static bool env_under_way(void *context, uint32_t worker, uint8_t to)
+{
+    struct server *s = context;
+    return port_large_under_way(s->workers[worker].port, to, (uint8_t)worker);
+}
+
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
     struct server *s = context;
@@ -193,6 +206,8 @@ void server_setup_env(struct server *s)
         .wake = env_wake,
         .wall_ms = env_wall_ms,
         .persist = env_persist,
+        .give = env_give,
+        .under_way = env_under_way,
     };
 }
 
@@ -266,6 +281,8 @@ void server_settings_read(struct server *s, struct settings *settings_out)
         .slowlog_us = s->live.slowlog_us,
         .clients_memory_max = s->live.clients_memory_max,
         .timeout_s = s->live.timeout_s,
+        .spin_us = s->live.spin_us,
+        .leave_ms = s->live.leave_ms,
     };
     pthread_rwlock_unlock(&s->config_lock);
 }

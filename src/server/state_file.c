@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "server/file.h"
 
 /* The whole file. What is read must be, byte for byte, what would be written for the same numbers,
  * so that a damaged file never passes for another state. */
@@ -85,22 +86,6 @@ int state_file_read(const char *path, uint64_t *generation_out, uint32_t *epoch_
     return parse(text, (uint32_t)n, generation_out, epoch_out);
 }
 
-static bool write_whole(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t written = write(fd, text, n);
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written < 0) {
-            return false;
-        }
-        text += written;
-        n -= (size_t)written;
-    }
-    return true;
-}
-
 /* A rename lasts through a power cut only once its folder was synced. */
 static int sync_folder(const char *path)
 {
@@ -146,7 +131,7 @@ int state_file_write(const char *path, uint64_t generation, uint32_t epoch)
     if (fd < 0) {
         return HK_ERR_IO;
     }
-    bool good = write_whole(fd, text, n) && fsync(fd) == 0;
+    bool good = file_write_all(fd, text, n) && fsync(fd) == 0;
     int error = errno;
     (void)close(fd);
     if (!good) {

@@ -111,9 +111,12 @@ void server_port_stats(const struct server *s, struct port_stats *sum)
         sum->bytes_out += one.bytes_out;
         sum->dropped_unconnected += one.dropped_unconnected;
         sum->dropped_full += one.dropped_full;
+        sum->dropped_view += one.dropped_view;
         sum->connections += one.connections;
         sum->faults += one.faults;
+        sum->ended += one.ended;
         sum->outstanding += one.outstanding;
+        sum->held += one.held;
     }
 }
 
@@ -127,8 +130,11 @@ static json_t *port_figures(const struct server *s)
     json_object_set_new(port, "bytes_out", number(sum.bytes_out));
     json_object_set_new(port, "outstanding", number(sum.outstanding));
     json_object_set_new(port, "dropped_unconnected", number(sum.dropped_unconnected));
+    json_object_set_new(port, "held", number(sum.held));
     json_object_set_new(port, "dropped_full", number(sum.dropped_full));
+    json_object_set_new(port, "dropped_view", number(sum.dropped_view));
     json_object_set_new(port, "faults", number(sum.faults));
+    json_object_set_new(port, "ended", number(sum.ended));
     return port;
 }
 

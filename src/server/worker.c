@@ -157,7 +157,7 @@ static uint64_t time_to_wait(const struct server_worker *w)
 static void wait_for_work(struct server_worker *w, bool more)
 {
     uint64_t wait_us = more ? 0 : time_to_wait(w);
-    if (w->now_us - w->busy_us < w->server->config.spin_us) {
+    if (w->now_us - w->busy_us < w->settings.spin_us) {
         wait_us = 0;
     }
     bool asleep = wait_us > 0 && worker_sleep(w->node);

@@ -467,6 +467,20 @@ void crowd_prepare(struct machine *m, uint32_t worker)
     }
 }
 
+/* The oldest command that the client has said and that its node has not taken, as an operation.
+ * False: not at the moment, because too many of its answers are under way. */
+static bool next_operation(struct machine *m, struct client *c, struct op *op_out)
+{
+    enum resp_next next = resp_conn_next(c->conn, m->world->now_us, true, op_out);
+    if (next != RESP_OP) {
+        c->ready = false;
+    }
+    if (next != RESP_OP && (next != RESP_WAIT || resp_conn_in_flight(c->conn) == 0)) {
+        world_violation(m->world, "node %u makes no operation of a command", m->id);
+    }
+    return next == RESP_OP;
+}
+
 bool crowd_request(struct machine *m, uint32_t worker, struct request *request_out)
 {
     struct world *world = m->world;
@@ -477,7 +491,8 @@ bool crowd_request(struct machine *m, uint32_t worker, struct request *request_o
         if (op->arrived_step > m->cutoff_step) {
             return false;
         }
-        if (!c->ready) {
+        struct op asked = op->op;
+        if (!c->ready || (op->said && !next_operation(m, c, &asked))) {
             continue;
         }
         queue_remove(world, a, i);
@@ -487,11 +502,7 @@ bool crowd_request(struct machine *m, uint32_t worker, struct request *request_o
         op->taken_us = world->now_us;
         op->h.begin_us = 2 * m->poll_step;
         op->epoch = world->ghost.adopted_epoch[m->place];
-        *request_out = (struct request){.session = c->session, .tag = i, .op = op->op};
-        if (op->said && resp_conn_next(c->conn, world->now_us, true, &request_out->op) != RESP_OP) {
-            world_violation(world, "node %u makes no operation of a command", m->id);
-            request_out->op = op->op;
-        }
+        *request_out = (struct request){.session = c->session, .tag = i, .op = asked};
         trace_note(&world->trace, i);
         trace_op(world, op, "takes");
         return true;

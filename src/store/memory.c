@@ -8,8 +8,10 @@
 /* Before every large allocation. */
 struct memory_large {
     struct list_link link;
+    _Atomic uint64_t owners;
+    uint64_t unused;
 };
-#define MEMORY_LARGE_HEADER 16u
+#define MEMORY_LARGE_HEADER 32u
 _Static_assert(sizeof(struct memory_large) == MEMORY_LARGE_HEADER, "keeps the alignment");
 
 void memory_init(struct memory *memory, uint64_t max)
@@ -27,11 +29,24 @@ void memory_init(struct memory *memory, uint64_t max)
     slab_pool_init(&memory->slabs);
 }
 
+static struct memory_large *large_of(void *at)
+{
+    return (struct memory_large *)((uint8_t *)at - MEMORY_LARGE_HEADER);
+}
+
+static void large_disown(struct memory_large *large)
+{
+    /* acq_rel: what the other owners read, they have read before the memory is used again. */
+    if (atomic_fetch_sub_explicit(&large->owners, 1, memory_order_acq_rel) == 1) {
+        free(large);
+    }
+}
+
 void memory_deinit(struct memory *memory)
 {
     struct list_link *link;
     while ((link = list_pop_front(&memory->large)) != NULL) {
-        free(list_entry(link, struct memory_large, link));
+        large_disown(list_entry(link, struct memory_large, link));
     }
     slab_pool_deinit(&memory->slabs);
 }
@@ -136,6 +151,7 @@ static void *memory_take_large(struct memory *memory, size_t charge)
     if (large == NULL) {
         return NULL;
     }
+    atomic_init(&large->owners, 1);
     spin_lock(&memory->large_lock);
     list_push_back(&memory->large, &large->link);
     spin_unlock(&memory->large_lock);
@@ -146,12 +162,23 @@ static void *memory_take_large(struct memory *memory, size_t charge)
 
 static void memory_give_large(struct memory *memory, void *at, size_t charge)
 {
-    struct memory_large *large = (struct memory_large *)((uint8_t *)at - MEMORY_LARGE_HEADER);
+    struct memory_large *large = large_of(at);
     spin_lock(&memory->large_lock);
     list_remove(&large->link);
     spin_unlock(&memory->large_lock);
-    free(large);
+    large_disown(large);
     atomic_fetch_sub_explicit(&memory->large_bytes, charge, memory_order_relaxed);
+}
+
+void memory_own(void *at)
+{
+    /* relaxed: whoever asks is an owner, or keeps one from letting go. */
+    atomic_fetch_add_explicit(&large_of(at)->owners, 1, memory_order_relaxed);
+}
+
+void memory_disown(void *at)
+{
+    large_disown(large_of(at));
 }
 
 void *memory_take(struct memory_cache *cache, size_t bytes, enum memory_limit limit)

@@ -64,6 +64,11 @@ void *memory_take(struct memory_cache *cache, size_t bytes, enum memory_limit li
 /* bytes as they were taken. By any thread. */
 void memory_give(struct memory_cache *cache, void *at, size_t bytes);
 
+/* One more owner of an allocation above SLAB_CELL_MAX: memory_give and memory_deinit leave it as it
+ * is, and no longer charged, until every owner has let go, on any thread. */
+void memory_own(void *at);
+void memory_disown(void *at);
+
 /* Charges bytes that are not memory_take's (the index), and takes a charge back. */
 bool memory_charge(struct memory_cache *cache, uint64_t bytes, enum memory_limit limit);
 void memory_discharge(struct memory_cache *cache, uint64_t bytes);

@@ -109,6 +109,13 @@ void store_unlock(struct store_ref *ref);
 struct key_meta store_meta(const struct store_ref *ref);
 struct bytes store_value_of(const struct store_ref *ref, void *buffer, uint32_t capacity);
 
+/* Keeps a large value, as store_value_of gives it, as it is until store_release, whatever becomes
+ * of the key or the store meanwhile; it is not counted once the store has let go. NULL: the value
+ * has no memory of its own; copy it. */
+void *store_hold(const struct store_ref *ref) __attribute__((warn_unused_result));
+/* Any thread. */
+void store_release(void *hold);
+
 /* Publishes new metadata for the locked object; readers see old or new, never a mix. */
 void store_set_meta(struct store_ref *ref, const struct key_meta *meta);
 

@@ -53,6 +53,21 @@ struct bytes store_value_of(const struct store_ref *ref, void *buffer, uint32_t 
     return object_value(ref->object);
 }
 
+void *store_hold(const struct store_ref *ref)
+{
+    struct blob *blob = object_blob(ref->object);
+    if (blob == NULL || blob_allocated(blob->bytes) <= SLAB_CELL_MAX) {
+        return NULL;
+    }
+    memory_own(blob);
+    return blob;
+}
+
+void store_release(void *hold)
+{
+    memory_disown(hold);
+}
+
 /* An entry came (1) or went (-1). */
 static void write_count_key(struct store_thread *thread, int32_t n)
 {

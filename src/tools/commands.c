@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifndef HORKOS_VERSION
-#define HORKOS_VERSION "0.1.0"
-#endif
+#include "server/server.h"
 
 const struct command commands[] = {
     {"server", "one node, from a configuration file", server_command},

@@ -6,6 +6,8 @@
 
 #include <ini.h>
 
+#include "net/address.h"
+
 /* What dev writes unless a --set says otherwise. */
 struct line {
     const char *section;
@@ -106,33 +108,19 @@ void dev_config_write(const struct dev_options *options, const struct dev_ports 
 
 bool dev_contact_parse(const char *text, struct dev_contact *contact_out)
 {
+    struct address_parts parts;
     struct dev_contact contact = {.port = 0};
-    if (strncmp(text, "unix:", 5) == 0) {
-        if (text[5] == '\0' || strlen(text + 5) >= sizeof contact.socket_path) {
-            return false;
-        }
-        snprintf(contact.socket_path, sizeof contact.socket_path, "%s", text + 5);
-        *contact_out = contact;
-        return true;
-    }
-    const char *colon = strrchr(text, ':');
-    if (colon == NULL) {
+    if (address_split(text, &parts) != NULL) {
         return false;
     }
-    const char *host = text;
-    size_t n = (size_t)(colon - text);
-    if (n >= 2 && host[0] == '[' && host[n - 1] == ']') {
-        host++;
-        n -= 2;
-    }
-    char *end = NULL;
-    unsigned long port = strtoul(colon + 1, &end, 10);
-    if (n == 0 || n >= sizeof contact.host || colon[1] < '0' || colon[1] > '9' || *end != '\0' ||
-        port == 0 || port > 65535) {
+    bool is_socket = parts.kind == ADDRESS_UNIX;
+    char *to = is_socket ? contact.socket_path : contact.host;
+    size_t size = is_socket ? sizeof contact.socket_path : sizeof contact.host;
+    if (strlen(parts.host) >= size) {
         return false;
     }
-    memcpy(contact.host, host, n);
-    contact.port = (uint16_t)port;
+    memcpy(to, parts.host, strlen(parts.host));
+    contact.port = (uint16_t)strtoul(parts.port, NULL, 10);
     *contact_out = contact;
     return true;
 }

@@ -16,7 +16,7 @@ void dev_config_write(const struct dev_options *options, const struct dev_ports 
                       uint32_t node, FILE *to);
 
 struct dev_contact {
-    char host[128];
+    char host[256];
     uint16_t port;
     char socket_path[128]; /* "": host and port */
     char password[256];    /* of user "default", in clear; "": none is known */

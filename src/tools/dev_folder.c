@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/file.h"
+
 #define KEY_BYTES 32u
 #define TAIL_BYTES 8192u
 
@@ -133,18 +135,6 @@ nodeset dev_folder_nodes(const char *dir, const char *kind)
     return nodes;
 }
 
-static bool write_all(int fd, const char *text, size_t n)
-{
-    for (size_t written = 0; written < n;) {
-        ssize_t more = write(fd, text + written, n - written);
-        if (more < 0 && errno != EINTR) {
-            return false;
-        }
-        written += more < 0 ? 0 : (size_t)more;
-    }
-    return true;
-}
-
 bool dev_write_file(const char *path, const char *text, size_t n, uint32_t mode)
 {
     char fresh[DEV_PATH_MAX + 8];
@@ -154,7 +144,7 @@ bool dev_write_file(const char *path, const char *text, size_t n, uint32_t mode)
     if (fd < 0) {
         return complain(fresh);
     }
-    bool written = write_all(fd, text, n);
+    bool written = file_write_all(fd, text, n);
     written = close(fd) == 0 && written;
     if (!written || rename(fresh, path) != 0) {
         complain(path);

@@ -73,6 +73,17 @@ static uint64_t frame_checksum(const uint8_t *frame, uint32_t frame_bytes)
     return XXH3_64bits(frame + COVERED_AT, frame_bytes - COVERED_AT);
 }
 
+static uint64_t pieces_checksum(const uint8_t *frame, uint32_t first_bytes, struct bytes tail)
+{
+    XXH3_state_t state;
+
+    XXH3_INITSTATE(&state);
+    (void)XXH3_64bits_reset(&state);
+    (void)XXH3_64bits_update(&state, frame + COVERED_AT, first_bytes - COVERED_AT);
+    (void)XXH3_64bits_update(&state, tail.at, tail.n);
+    return XXH3_64bits_digest(&state);
+}
+
 static bool kind_known(uint8_t kind)
 {
     return kind == FRAME_VIEW || kind == FRAME_BATCH;
@@ -85,7 +96,7 @@ static bool nonces_named(uint8_t kind, uint64_t nonce, uint64_t target_nonce)
     return nonce != 0 && (kind == FRAME_VIEW || target_nonce != 0);
 }
 
-uint32_t frame_seal(const struct frame *f, uint8_t *out)
+static void put_header(const struct frame *f, uint8_t *out)
 {
     HK_ASSERT(f->body.n <= FRAME_BODY_MAX);
     HK_ASSERT(f->version == FRAME_VERSION); /* there is no other to negotiate yet */
@@ -108,10 +119,26 @@ uint32_t frame_seal(const struct frame *f, uint8_t *out)
     put_u64(out + AT(generation), f->generation);
     put_u64(out + AT(nonce), f->nonce);
     put_u64(out + AT(target_nonce), f->target_nonce);
+}
+
+uint32_t frame_seal(const struct frame *f, uint8_t *out)
+{
+    uint32_t frame_bytes = FRAME_HEADER + f->body.n;
+
+    put_header(f, out);
+
+    put_u64(out + AT(checksum), frame_checksum(out, frame_bytes));
+    return frame_bytes;
+}
+
+uint32_t frame_seal_pieces(const struct frame *f, uint8_t *out, struct bytes tail)
+{
+    HK_ASSERT(tail.n <= f->body.n);
 
     uint32_t frame_bytes = FRAME_HEADER + f->body.n;
 
-    put_u64(out + AT(checksum), frame_checksum(out, frame_bytes));
+    put_header(f, out);
+    put_u64(out + AT(checksum), pieces_checksum(out, frame_bytes - tail.n, tail));
     return frame_bytes;
 }
 

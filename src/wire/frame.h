@@ -56,6 +56,8 @@ extern const char *const frame_drop_names[FRAME_DROPS];
  * would refuse at every receiver: a body over FRAME_BODY_MAX, a version or kind that is unknown, a
  * node id out of range, a frame to its own sender, no nonce, a batch for whichever incarnation. */
 uint32_t frame_seal(const struct frame *f, uint8_t *out);
+/* The same for a body whose end, tail, lies elsewhere. */
+uint32_t frame_seal_pieces(const struct frame *f, uint8_t *out, struct bytes tail);
 
 /* For streams, where frames follow each other: the length of the frame whose header starts at
  * header.at. Checks only what makes the length worth waiting for (FRAME_DROP_SHORT, _MAGIC,

@@ -53,7 +53,7 @@ static bool vflags_fit(uint8_t vflags, uint32_t value_bytes)
     return (vflags & KEY_DEADLINE) == 0 || value_bytes >= sizeof(uint64_t);
 }
 
-void msg_encode(const struct msg *m, uint8_t *out)
+void msg_encode_head(const struct msg *m, uint8_t *out)
 {
     HK_ASSERT(m->key.n <= MSG_KEY_MAX);
     HK_ASSERT(m->value.n <= MSG_VALUE_MAX);
@@ -71,12 +71,16 @@ void msg_encode(const struct msg *m, uint8_t *out)
     put_u32(out + AT(key_bytes), m->key.n);
     put_u32(out + AT(value_bytes), m->value.n);
 
-    uint8_t *key = out + MSG_HEADER;
-    uint8_t *value = key + m->key.n;
-
     /* A slice of no bytes may have no address, which memcpy must not see. */
     if (m->key.n > 0)
-        memcpy(key, m->key.at, m->key.n);
+        memcpy(out + MSG_HEADER, m->key.at, m->key.n);
+}
+
+void msg_encode(const struct msg *m, uint8_t *out)
+{
+    uint8_t *value = out + MSG_HEADER + m->key.n;
+
+    msg_encode_head(m, out);
     if (m->value.n > 0 && m->value.at != value)
         memcpy(value, m->value.at, m->value.n);
 }

@@ -47,6 +47,8 @@ static inline uint32_t msg_size(const struct msg *m)
 /* Writes msg_size(m) bytes. Asserts what msg_decode would refuse. The value may stand in place
  * already, at out + MSG_HEADER + m->key.n. */
 void msg_encode(const struct msg *m, uint8_t *out);
+/* All but the value, which is the message's end. */
+void msg_encode_head(const struct msg *m, uint8_t *out);
 /* Decodes the message at the start of in; key and value point into in. HK_ERR_CORRUPT when it is
  * truncated, a length is over its limit, or vflags contradict the value (docs/WIRE.md); nothing
  * is written then. used_out: bytes consumed. Says nothing about kind, flags, slot or space: their

@@ -30,12 +30,14 @@ static void start(struct rig *rig, uint8_t choices)
     rig->serving = (choices & CHOICE_LOADING) != 0 ? HK_ERR_LOADING : HK_OK;
     rig->fail_at = (choices & CHOICE_FAILS) != 0 ? 5 : 0;
     rig->fail_with = HK_ERR_UNKNOWN;
+    rig->awake = true; /* a deadline comes when all pieces have */
     rig_reconnect(rig);
 }
 
 static void finish(struct rig *rig)
 {
     rig->updates = true;
+    rig->awake = false;
     (void)rig_run(rig);
     HK_ASSERT(rig->last == RESP_INPUT || rig->last == RESP_CLOSE);
     HK_ASSERT(rig->ops_n == 0 && rig->handed_out == rig->answered);

@@ -84,7 +84,8 @@ static struct outcome parse(const uint8_t *stream, uint32_t n, uint32_t piece,
             break;
         }
         HK_ASSERT(parser.need > have);
-        HK_ASSERT(parser.capacity <= 16 || parser.capacity <= 2 * parser.n);
+        /* A small array is kept from the commands before. */
+        HK_ASSERT(parser.capacity <= 64 || parser.capacity <= 2 * parser.n);
         if (n == 0)
             break;
 

@@ -77,6 +77,45 @@ bool net_send(struct link *link, enum frame_kind kind, uint32_t bytes, uint64_t 
     return sent;
 }
 
+struct held {
+    uint32_t *count;
+    uint8_t bytes[];
+};
+
+static void let_go(void *kept)
+{
+    struct held *held = kept;
+
+    (*held->count)--;
+    free(held);
+}
+
+struct pieces net_pieces(const uint8_t *frame, uint32_t bytes, uint32_t head_bytes, uint32_t *count)
+{
+    struct held *held = malloc(sizeof(*held) + bytes - head_bytes);
+    struct pieces pieces = {
+        .head = malloc(head_bytes), .head_bytes = head_bytes, .release = let_go, .kept = held};
+
+    if (held == NULL || pieces.head == NULL)
+        abort();
+    held->count = count;
+    pieces.tail = bytes_of(held->bytes, bytes - head_bytes);
+    memcpy(pieces.head, frame, head_bytes);
+    memcpy(held->bytes, frame + head_bytes, bytes - head_bytes);
+    (*count)++;
+    return pieces;
+}
+
+bool net_give(struct link *link, uint32_t bytes, uint64_t id, uint32_t head_bytes, uint32_t *count)
+{
+    uint8_t *frame = net_frame_make(FRAME_BATCH, bytes, id);
+    struct pieces pieces = net_pieces(frame, bytes, head_bytes, count);
+    bool sent = link_give(link, &pieces);
+
+    free(frame);
+    return sent;
+}
+
 struct link_config net_link_config(uint32_t end, uint32_t window)
 {
     struct link_config config = {.window = window, .queue_max = NET_QUEUE_MAX};

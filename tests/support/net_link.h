@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/pieces.h"
 #include "base/random.h"
 #include "net/link.h"
 #include "net/link_mac.h"
@@ -27,6 +28,11 @@ enum frame_kind net_frame_kind(struct bytes frame);
 bool net_frame_intact(struct bytes frame);
 /* Makes one, sends it, frees it. */
 bool net_send(struct link *link, enum frame_kind kind, uint32_t bytes, uint64_t id);
+
+/* The same in two pieces, of which the first has head_bytes; *held goes up, and down again when the
+ * second is let go. */
+bool net_give(struct link *link, uint32_t bytes, uint64_t id, uint32_t head_bytes, uint32_t *held);
+struct pieces net_pieces(const uint8_t *frame, uint32_t bytes, uint32_t head_bytes, uint32_t *held);
 
 struct link_config net_link_config(uint32_t end, uint32_t window);
 struct link *net_link_open(uint32_t end, uint32_t window); /* end: 0 or 1 */

@@ -59,6 +59,18 @@ struct cluster {
     bool opened[CLUSTER_NODES_MAX];
     bool answered;
     struct cluster_answer answer;
+    /* cluster_config.gives */
+    struct given *given;
+    uint32_t given_n;
+    bool delay_large;
+};
+
+/* A frame that was given away, and what it was then. */
+struct given {
+    struct given *next;
+    struct pieces pieces;
+    uint32_t n;
+    uint8_t copy[];
 };
 
 _Thread_local bool cluster_in_node;
@@ -133,6 +145,54 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
     cluster_in_node = true;
 }
 
+static void env_give(void *context, uint32_t worker, uint8_t to, struct pieces *frame)
+{
+    struct cluster *c = ((struct place *)context)[worker].cluster;
+    uint32_t n = frame->head_bytes + frame->tail.n;
+    cluster_in_node = false;
+    struct given *given = malloc(sizeof *given + n);
+    assert_non_null(given);
+    *given = (struct given){.next = c->given, .pieces = *frame, .n = n};
+    pieces_copy(frame, 0, given->copy, n);
+    c->given = given;
+    c->given_n++;
+    if (!c->delay_large) {
+        send_parcel(context, worker, to, bytes_of(given->copy, n));
+    }
+    cluster_in_node = true;
+}
+
+static bool env_under_way(void *context, uint32_t worker, uint8_t to)
+{
+    (void)to;
+    return ((struct place *)context)[worker].cluster->delay_large;
+}
+
+static void end_given(struct cluster *c)
+{
+    while (c->given != NULL) {
+        struct given *given = c->given;
+        uint8_t *now = malloc(given->n);
+        assert_non_null(now);
+        pieces_copy(&given->pieces, 0, now, given->n);
+        assert_memory_equal(now, given->copy, given->n);
+        pieces_free(&given->pieces);
+        c->given = given->next;
+        free(now);
+        free(given);
+    }
+}
+
+uint32_t cluster_given(const struct cluster *c)
+{
+    return c->given_n;
+}
+
+void cluster_delay_large(struct cluster *c, bool delay)
+{
+    c->delay_large = delay;
+}
+
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
     struct place *p = &((struct place *)context)[worker];
@@ -194,15 +254,17 @@ static void start_node(struct cluster *c, uint32_t i)
 {
     struct member *m = &c->members[i];
     uint32_t lease_us = c->config.lease_us != 0 ? c->config.lease_us : 200000;
+    bool last = i + 1 == c->config.nodes && c->config.memory_max_last != 0;
+    uint32_t sessions_max = c->config.sessions_max != 0 ? c->config.sessions_max : 16;
     m->nonce = random_next(&c->random) | 1;
     struct node_config config = {
         .self = (uint8_t)i,
         .workers = c->config.workers[i],
         .cluster = 77,
         .seed = random_next(&c->random),
-        .calls_max = 256,
+        .calls_max = sessions_max > 64 ? 4 * sessions_max : 256,
         .flows_max = 256,
-        .sessions_max = 16,
+        .sessions_max = sessions_max,
         .rules_off = c->config.rules_off,
         .view =
             {
@@ -223,13 +285,23 @@ static void start_node(struct cluster *c, uint32_t i)
         .ops = &hermes_ops,
         .engine = &c->config.hermes,
         .async_reads = c->config.async_reads,
-        .store = {.memory_max = c->config.memory_max,
+        .store = {.memory_max = last ? c->config.memory_max_last : c->config.memory_max,
                   .keys_expected = c->config.keys_expected,
                   .value_bytes_max = 1u << 20,
                   .seed = random_next(&c->random)},
     };
-    m->env = (struct env){c->places[i], env_receive, env_send,    env_request,
-                          env_reply,    env_wake,    env_wall_ms, env_persist};
+    m->env = (struct env){
+        .context = c->places[i],
+        .receive = env_receive,
+        .send = env_send,
+        .request = env_request,
+        .reply = env_reply,
+        .wake = env_wake,
+        .wall_ms = env_wall_ms,
+        .persist = env_persist,
+        .give = c->config.gives ? env_give : NULL,
+        .under_way = c->config.gives ? env_under_way : NULL,
+    };
     c->opened[i] = false;
     assert_int_equal(node_create(&config, &m->env, cluster_now(c), &m->node), HK_OK);
     atomic_store(&m->alive, true);
@@ -277,6 +349,7 @@ void cluster_destroy(struct cluster *c)
             node_destroy(c->members[i].node);
         }
     }
+    end_given(c);
     for (uint32_t i = 0; i < c->config.nodes; i++) {
         for (uint32_t k = 0; k < CLUSTER_WORKERS_MAX; k++) {
             empty_place(&c->places[i][k]);

@@ -30,8 +30,11 @@ struct cluster_config {
     uint32_t lease_us;      /* 0: 200 ms */
     uint64_t keys_expected; /* of the stores: 0 starts small, so that they grow */
     uint64_t memory_max;
-    uint64_t rules_off; /* HK_MUTANTS builds only */
+    uint64_t memory_max_last; /* of the last node; 0: as the others */
+    uint32_t sessions_max;    /* a worker; 0: 16. It can have 256 calls, or 4 a session */
+    uint64_t rules_off;       /* HK_MUTANTS builds only */
     struct cluster_client client;
+    bool gives; /* large frames are given away (env.give); virtual time only */
     uint64_t seed;
 };
 
@@ -64,6 +67,12 @@ void cluster_kill(struct cluster *c, uint32_t node);
 void cluster_restart(struct cluster *c, uint32_t node);
 /* Frames from one node to another are lost while cut. */
 void cluster_cut(struct cluster *c, uint32_t from, uint32_t to, bool cut);
+
+/* Large frames that were given away so far. Their pieces are held until cluster_destroy, which
+ * asserts, when the nodes are gone, that they have not changed. */
+uint32_t cluster_given(const struct cluster *c);
+/* Large frames stay on their way: they arrive nowhere, and env.under_way says so. */
+void cluster_delay_large(struct cluster *c, bool delay);
 
 /* ---- Real time, a thread a worker ---- */
 

@@ -341,10 +341,11 @@ enum resp_next rig_run(struct rig *rig)
         rig_take(rig);
         if (next != RESP_WAIT)
             return next;
-        if (resp_conn_deadline(rig->conn) != UINT64_MAX)
-            rig->now_us = resp_conn_deadline(rig->conn);
-        else if (rig->output_n == before)
+        if (rig->output_n != before)
+            continue;
+        if (resp_conn_deadline(rig->conn) == UINT64_MAX || rig->awake)
             return next;
+        rig->now_us = resp_conn_deadline(rig->conn);
     }
 }
 
@@ -391,4 +392,28 @@ const char *rig_call(struct rig *rig, const char *words)
 
     free(text);
     return reply;
+}
+
+void rig_call_rows(struct rig *rig, const struct rig_row *rows, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        rig_expect(rig, rows[i].command, rows[i].reply);
+        assert_int_equal(rig->last, RESP_INPUT);
+    }
+}
+
+void rig_expect(struct rig *rig, const char *words, const char *reply)
+{
+    const char *got = rig_call(rig, words);
+
+    if (strcmp(got, reply) != 0)
+        fail_msg("%s\ngot:    %s\nwanted: %s\n", words, got, reply);
+}
+
+void rig_expect_begin(struct rig *rig, const char *words, const char *reply)
+{
+    const char *got = rig_call(rig, words);
+
+    if (strncmp(got, reply, strlen(reply)) != 0)
+        fail_msg("%s\ngot:    %s\nwanted: %s...\n", words, got, reply);
 }

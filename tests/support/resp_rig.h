@@ -37,6 +37,7 @@ struct rig {
     struct resp_conn *conn;
     struct rig_space spaces[RIG_SPACES];
     uint64_t now_us, wall_us, random;
+    bool awake;           /* rig_run waits for no deadline */
     bool updates;         /* given to resp_conn_next */
     int serving;          /* answered by the host */
     const char *password; /* NULL: none is required */
@@ -68,7 +69,7 @@ void rig_answer(struct rig *rig);
 /* Takes all output that may leave. */
 void rig_take(struct rig *rig);
 /* Goes on until nothing more happens: answers all operations, takes output, sleeps till deadlines.
- * Ends in RESP_INPUT, RESP_CLOSE, or, if updates are held back, RESP_WAIT. */
+ * Ends in RESP_INPUT, RESP_CLOSE, or, if updates are held back or a deadline is left, RESP_WAIT. */
 enum resp_next rig_run(struct rig *rig);
 
 /* Feeds, runs and returns the output of it as a C string (with length output_n), good until the
@@ -77,6 +78,21 @@ const char *rig_send(struct rig *rig, const char *input);
 const char *rig_send_bytes(struct rig *rig, struct bytes input);
 /* The same for one command, its words separated by single blanks: "SET key value". */
 const char *rig_call(struct rig *rig, const char *words);
+/* Commands and their replies, one after another on one connection. */
+struct rig_row {
+    const char *command, *reply;
+};
+void rig_call_rows(struct rig *rig, const struct rig_row *rows, uint32_t n);
+/* The body of a test that is nothing but rows. */
+#define RIG_ROWS(rows_)                                                                            \
+    struct rig rig;                                                                                \
+    (void)state;                                                                                   \
+    rig_init(&rig);                                                                                \
+    rig_call_rows(&rig, (rows_), (uint32_t)(sizeof(rows_) / sizeof(rows_)[0]));                    \
+    rig_deinit(&rig)
+/* The reply of one command; rig_expect_begin: how it begins. */
+void rig_expect(struct rig *rig, const char *words, const char *reply);
+void rig_expect_begin(struct rig *rig, const char *words, const char *reply);
 /* The command of words separated by single blanks as a multibulk; to be freed. */
 char *rig_multibulk(const char *words);
 

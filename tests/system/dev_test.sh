@@ -84,7 +84,7 @@ expect 1 server --config "$work/nothing.conf"
 
 # ---- A cluster
 a=$work/a
-expect 0 dev --base-port 0 --dir "$a" --detach
+expect 0 dev --base-port 0 --dir "$a" --detach --lease 2000 # none is lost on a busy machine
 said '3 nodes serve'
 [ "$(grep -c '^  ' "$work/out")" -eq 3 ] || fail "not three lines to try"
 [ "$(stat -c %a "$a/cluster.key")" = 600 ] || fail "others can read the key"
@@ -101,7 +101,7 @@ expect 0 status --port "$(port_of "$a" 1)" --json
 import json, sys
 told = json.load(open(sys.argv[1]))
 assert told["node"] == 1 and told["can_serve"] is True and told["epoch"] >= 1
-assert told["role"] == "operational" and 0 < told["lease_ms_left"] <= 500
+assert told["role"] == "operational" and 0 < told["lease_ms_left"] <= 2000
 assert [member["id"] for member in told["members"]] == [1, 2, 3]
 assert all(member["live"] and member["role"] == "operational" for member in told["members"])
 assert told["spaces"][0]["engine"] == "hermes" and told["spaces"][0]["keys"] == 0

@@ -256,6 +256,10 @@ class Readers(Hostile):
                 return False
 
         harness.wait_until(normal, 10, "new clients are served again")
+        # More than the node has made room for is refused, not promised.
+        reply = self.client().call("CONFIG", "SET", "maxclients", "10001")
+        self.assertIsInstance(reply, resp.Error)
+        self.assertRegex(reply.text, rb"cannot be raised")
 
     def test_clients_that_come_and_go(self):
         """Connections that end at once, in the middle of commands and of replies, leave nothing."""
@@ -301,6 +305,75 @@ class Readers(Hostile):
             with node.client() as client:
                 hello = client.must("HELLO", 3, "AUTH", "default", "secret")
                 self.assertEqual(hello.get(b"proto"), 3)
+
+
+class Buffers(unittest.TestCase):
+    """The bound of all clients' buffers together."""
+
+    LIMIT = 64 << 20
+
+    def setUp(self):
+        self.cluster = harness.Cluster(
+            nodes=1, sets=["clients.clients_memory_max=%d" % self.LIMIT, "node.workers=2"])
+        self.addCleanup(self.cluster.stop)
+        self.node = self.cluster[1]
+
+    def client(self):
+        client = self.node.client(timeout=20 * harness.PATIENCE)
+        self.addCleanup(client.close)
+        return client
+
+    def held(self):
+        return int(self.node.info("memory")["mem_clients_normal"])
+
+    def test_replies_that_were_read_do_not_count(self):
+        """Idle clients hold nothing, so that they are no reason to close anybody."""
+        self.client().must("SET", "value", b"v" * 900000)
+        idle = [self.client() for _ in range(100)]
+        for client in idle:
+            self.assertEqual(len(client.must("GET", "value")), 900000)
+        harness.wait_until(lambda: self.held() < 4 << 20, 10, "what was read is not counted")
+        for client in idle:
+            self.assertEqual(client.must("PING"), b"PONG")
+        self.assertEqual(self.node.info("stats")["evicted_clients"], "0")
+
+    def test_the_largest_clients_go(self):
+        """Those who hoard are closed, not those who happen to grow when the bound is reached."""
+        ordinary = [self.client() for _ in range(20)]
+        ordinary[0].must("SET", "value", b"v" * (1 << 20))
+        for _ in range(100):
+            client = self.client()
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            try:
+                client.send_raw(resp.encode("GET", "value") * 8)
+            except resp.Broken:
+                pass  # closed already
+        commands = [resp.encode("SET", "own:%d" % number, b"%x" % number * 200000)
+                    for number in range(len(ordinary))]
+        for client, command in zip(ordinary, commands):
+            client.send_raw(command[:-10])
+        harness.wait_until(lambda: int(self.node.info("stats")["evicted_clients"]) > 0 and
+                           self.held() <= self.LIMIT, 10, "hoarders were closed")
+        for client, command in zip(ordinary, commands):
+            client.send_raw(command[-10:])
+            self.assertEqual(client.read(), b"OK")
+
+    def test_last_replies_are_read_late(self):
+        """Whoever says goodbye behind a large question gets the whole answer, however slowly."""
+        size = 24 << 20
+        self.client().must("SET", "large", b"l" * size)
+        quits, shuts = self.client(), self.client()
+        quits.send_raw(resp.encode("GET", "large") + resp.encode("QUIT"))
+        shuts.send_raw(resp.encode("GET", "large"))
+        shuts.socket.shutdown(socket.SHUT_WR)
+        harness.pause(2.5)  # the time that last replies below 16 KiB get
+        self.assertGreater(self.held(), 2 * (size - (10 << 20)), "what waits for them is counted")
+        self.assertEqual(quits.read(), b"l" * size)
+        self.assertEqual(quits.read(), b"OK")
+        self.assertTrue(quits.at_end())
+        self.assertEqual(shuts.read(), b"l" * size)
+        self.assertTrue(shuts.at_end())
+        harness.wait_until(lambda: self.held() < 4 << 20, 10, "and is given back")
 
 
 class BigValues(unittest.TestCase):
@@ -361,19 +434,26 @@ class Memory(unittest.TestCase):
             small.start()
             cluster.wait_whole()
             with cluster[1].client() as one:
-                kept, refused = self._fill(one, b"full")
+                kept, first = self._fill(one, b"full")
+                refused = [first]
                 self.assertGreater(len(kept), 100)
                 harness.say("%d values of 16 kB were taken" % len(kept))
             for node in cluster.nodes.values():
                 with node.client() as client:
-                    for words in (("SET", refused, "y" * 16000), ("APPEND", b"full:0", "y" * 16000),
+                    # A node hears that another one is full with that one's next frame.
+                    more, last = self._fill(client, b"more:%d" % node.number)
+                    self.assertLess(len(more), 100)
+                    kept.update(more)
+                    refused.append(last)
+                    for words in (("SET", last, "y" * 16000), ("APPEND", b"full:0", "y" * 16000),
                                   ("SETRANGE", b"new", 16000, "y")):
                         reply = client.call(*words)
                         self.assertIsInstance(reply, resp.Error, "%d: %r" % (node.number, words))
                         self.assertEqual(reply.code, "OOM")
             for node in cluster.nodes.values():
                 with node.client() as client:
-                    self.assertIsNone(client.must("GET", refused))
+                    for unwritten in refused:
+                        self.assertIsNone(client.must("GET", unwritten))
                     self.assertIsNone(client.must("GET", b"new"))
                     keys = list(kept)
                     for start in range(0, len(keys), 200):

@@ -842,6 +842,71 @@ static void large_frames_are_bounded(void **state)
     free(small);
 }
 
+/* Wherever the pieces meet, the same frame arrives; the second one is let go when it is out. */
+static void pieces_arrive_as_one(void **state)
+{
+    static const uint32_t heads[] = {64,
+                                     65,
+                                     LINK_FRAGMENT - 1,
+                                     LINK_FRAGMENT,
+                                     LINK_FRAGMENT + 1,
+                                     5 * LINK_FRAGMENT + 7,
+                                     5 * LINK_FRAGMENT + 9};
+    struct link *a, *b;
+    struct bytes frame = {NULL, 0};
+    uint32_t held = 0, bytes = 5 * LINK_FRAGMENT + 9;
+    (void)state;
+
+    open_pair(&a, &b);
+    net_exchange(a, b);
+    for (uint32_t i = 0; i < 7; i++) {
+        assert_false(link_large_under_way(a));
+        assert_true(net_give(a, bytes, i, heads[i], &held));
+        assert_true(link_large_under_way(a) && held == 1);
+        for (uint32_t round = 0; round < 100 && !link_receive(b, &frame); round++)
+            net_exchange(a, b);
+        assert_true(net_frame_intact(frame));
+        assert_int_equal(net_frame_id(frame), i);
+        assert_int_equal(held, 0);
+        assert_false(link_receive(b, &frame));
+        net_exchange(a, b);
+    }
+    /* One whose last fragment is long is on its way until it is taken. */
+    assert_true(net_give(a, 2 * LINK_FRAGMENT, 9, 100, &held));
+    net_exchange(a, b);
+    assert_int_equal(held, 0);
+    assert_true(link_large_under_way(a));
+    assert_true(link_receive(b, &frame));
+    net_exchange(a, b);
+    assert_false(link_large_under_way(a));
+    close_pair(a, b);
+}
+
+static void pieces_are_let_go(void **state)
+{
+    struct link *a, *b;
+    uint8_t out[LINK_OUTPUT_MIN];
+    uint32_t held = 0;
+    (void)state;
+
+    open_pair(&a, &b);
+    net_exchange(a, b);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(net_give(a, 60 * MIB, i, 100, &held));
+    assert_int_equal(held, 4);
+    assert_false(net_give(a, 60 * MIB, 4, 100, &held)); /* the queue is full */
+    assert_int_equal(held, 4);
+    link_forget(a);
+    assert_int_equal(held, 0);
+    assert_true(net_give(a, MIB, 5, 100, &held));
+    assert_true(link_output(a, out, sizeof(out)) > 0);
+    assert_true(net_give(a, MIB, 6, 100, &held));
+    link_forget(a);
+    assert_int_equal(held, 1); /* which is partly out */
+    close_pair(a, b);
+    assert_int_equal(held, 0);
+}
+
 static void faults_have_names(void **state)
 {
     (void)state;
@@ -873,6 +938,8 @@ int main(void)
         cmocka_unit_test(credit_is_enforced),
         cmocka_unit_test(flood_of_view_frames_is_bounded),
         cmocka_unit_test(large_frames_are_bounded),
+        cmocka_unit_test(pieces_arrive_as_one),
+        cmocka_unit_test(pieces_are_let_go),
         cmocka_unit_test(faults_have_names),
     };
 

@@ -156,6 +156,42 @@ static void large_frames_arrive(void **state)
     rig_close(&rig);
 }
 
+static void given_frames_arrive(void **state)
+{
+    struct rig rig;
+    uint32_t held = 0;
+    uint8_t *frame = net_frame_between(FRAME_BATCH, MIB, 3, 0, 1, 0);
+
+    rig_open(&rig, kind_of(state));
+    struct pieces pieces = net_pieces(frame, MIB, 100, &held);
+    port_give(rig.a.port, &pieces);
+    assert_int_equal(held, 0);
+    assert_int_equal(stats(&rig.a).dropped_unconnected, 1);
+    assert_false(port_large_under_way(rig.a.port, 1, 0));
+    net_port_join(&rig.a, &rig.b[0], 1);
+    pieces = net_pieces(frame, MIB, 100, &held);
+    port_give(rig.a.port, &pieces);
+    assert_true(port_large_under_way(rig.a.port, 1, 0));
+    assert_false(port_large_under_way(rig.a.port, 1, 1));
+    assert_int_equal(net_frame_id(receive(&rig, &rig.b[0])), 3);
+    assert_int_equal(held, 0);
+    while (port_large_under_way(rig.a.port, 1, 0)) {
+        struct bytes none;
+
+        assert_false(port_receive(rig.b[0].port, &none));
+        rig_round(&rig);
+    }
+    /* More than the queue takes. */
+    for (uint32_t i = 0; stats(&rig.a).dropped_full == 0; i++) {
+        assert_true(i < 1000);
+        pieces = net_pieces(frame, MIB, 100, &held);
+        port_give(rig.a.port, &pieces);
+    }
+    rig_close(&rig);
+    assert_int_equal(held, 0);
+    free(frame);
+}
+
 /* What had arrived before the end is received; then nobody is there, until there is again. */
 static void connection_ends_and_comes_again(void **state)
 {
@@ -466,6 +502,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_prestate(frames_go_to_their_worker, kind),
             cmocka_unit_test_prestate(large_frames_arrive, kind),
+            cmocka_unit_test_prestate(given_frames_arrive, kind),
             cmocka_unit_test_prestate(connection_ends_and_comes_again, kind),
             cmocka_unit_test_prestate(newer_connection_takes_the_place, kind),
             cmocka_unit_test_prestate(garbage_ends_only_its_connection, kind),

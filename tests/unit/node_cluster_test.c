@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -307,12 +308,187 @@ static void a_donation_goes_in_small_steps(void **state)
     cluster_destroy(c);
 }
 
+/* ---- Large values ---- */
+
+#define LARGE_BYTES (600u * 1024u)
+#define MOVED_MOST (8u << 20) /* by operations in one poll, before the last one */
+
+/* Asks for the same operation `left` times and counts the answers. */
+struct asker {
+    struct op op;
+    uint32_t session;
+    uint32_t left, answers;
+    uint8_t kind; /* of the last answer */
+};
+
+static bool ask(void *context, uint32_t node, uint32_t worker, struct request *request_out)
+{
+    struct asker *a = context;
+    if (node != 0 || worker != 0 || a->left == 0) {
+        return false;
+    }
+    a->left--;
+    *request_out = (struct request){.session = a->session, .op = a->op};
+    return true;
+}
+
+static void hear(void *context, uint32_t node, uint32_t worker, const struct reply *reply)
+{
+    struct asker *a = context;
+    (void)node;
+    (void)worker;
+    a->answers++;
+    a->kind = reply->answer.kind;
+}
+
+static struct cluster *large_cluster(struct asker *asker)
+{
+    struct cluster_config config = {
+        .nodes = 3, .workers = {1, 1, 1}, .hermes = hermes, .seed = 5, .gives = true};
+    if (asker != NULL) {
+        config.client = (struct cluster_client){asker, ask, hear};
+    }
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10000000);
+    if (asker != NULL) {
+        struct worker *w = node_worker(cluster_node(c, 0), 0);
+        assert_int_equal(worker_session_open(w, &asker->session), HK_OK);
+    }
+    return c;
+}
+
+static uint8_t *large_value(uint8_t first)
+{
+    uint8_t *value = malloc(LARGE_BYTES);
+    assert_non_null(value);
+    for (uint32_t i = 0; i < LARGE_BYTES; i++) {
+        value[i] = (uint8_t)(first + i % 251);
+    }
+    return value;
+}
+
+static bool answered(struct cluster *c, void *context)
+{
+    const struct asker *a = context;
+    (void)c;
+    return a->left == 0 && a->answers > 0;
+}
+
+/* They leave without a copy, and stay what they were while the key goes on (cluster_destroy sees to
+ * that, when the nodes are gone). */
+static void large_values_are_given_away(void **state)
+{
+    (void)state;
+    struct cluster *c = large_cluster(NULL);
+    for (uint32_t i = 0; i < 6; i++) {
+        uint8_t *value = large_value((uint8_t)i);
+        struct op op = {
+            .kind = OP_SET, .key = text("large"), .value = bytes_of(value, LARGE_BYTES - i)};
+        uint32_t given = cluster_given(c);
+        assert_int_equal(cluster_call(c, i % 3, &op).kind, ANSWER_OK);
+        assert_int_equal(cluster_given(c), given + 2);
+        free(value);
+        for (uint32_t k = 0; k < 3; k++) {
+            assert_int_equal(get(c, k, "large").n, LARGE_BYTES - i);
+        }
+    }
+    struct op del = {.kind = OP_DELETE, .key = text("large")};
+    assert_int_equal(cluster_call(c, 1, &del).number, 1);
+    for (uint32_t i = 0; i < 100; i++) {
+        cluster_step(c, 1000);
+    }
+    assert_int_equal(get(c, 2, "large").kind, ANSWER_NIL);
+    assert_int_equal(set(c, 0, "small", "value").kind, ANSWER_OK);
+    assert_int_equal(cluster_given(c), 12);
+    cluster_destroy(c);
+}
+
+/* What is on its way is not sent again, nor is anybody suspected who cannot have it yet. */
+static void large_values_are_waited_for(void **state)
+{
+    (void)state;
+    uint8_t *value = large_value(1);
+    struct asker asker = {
+        .op = {.kind = OP_SET, .key = text("large"), .value = bytes_of(value, LARGE_BYTES)}};
+    struct cluster *c = large_cluster(&asker);
+    struct node_status before, after;
+    node_status(cluster_node(c, 0), cluster_now(c), &before);
+    cluster_delay_large(c, true);
+    asker.left = 1;
+    for (uint32_t i = 0; i < 2000; i++) {
+        cluster_step(c, 1000); /* ten leases, 200 times mlt */
+    }
+    assert_int_equal(asker.answers, 0);
+    assert_int_equal(cluster_given(c), 2);
+    cluster_delay_large(c, false);
+    cluster_until(c, answered, &asker, 2000000);
+    assert_int_equal(asker.kind, ANSWER_OK);
+    assert_int_equal(cluster_given(c), 4);
+    node_status(cluster_node(c, 0), cluster_now(c), &after);
+    assert_int_equal(after.view.epoch, before.view.epoch);
+    cluster_destroy(c);
+    free(value);
+}
+
+/* ... but not for ever: what says that it is on its way may be wrong. */
+static void large_values_are_sent_again_in_the_end(void **state)
+{
+    (void)state;
+    uint8_t *value = large_value(1);
+    struct asker asker = {
+        .op = {.kind = OP_SET, .key = text("large"), .value = bytes_of(value, LARGE_BYTES)}};
+    struct cluster *c = large_cluster(&asker);
+    cluster_delay_large(c, true);
+    asker.left = 1;
+    for (uint32_t i = 0; i < 6000; i++) {
+        cluster_step(c, 1000);
+    }
+    assert_true(cluster_given(c) > 2);
+    cluster_destroy(c);
+    free(value);
+}
+
+/* A poll that would move too much stops early, says so, and is asked for again at once. */
+static void a_poll_moves_a_bounded_number_of_bytes(void **state)
+{
+    (void)state;
+    uint8_t *value = large_value(1);
+    struct asker asker = {
+        .op = {.kind = OP_SET, .key = text("large"), .value = bytes_of(value, LARGE_BYTES)}};
+    struct cluster *c = large_cluster(&asker);
+    struct worker *w = node_worker(cluster_node(c, 0), 0);
+    asker.left = 1;
+    cluster_until(c, answered, &asker, 1000000);
+    asker.op = (struct op){.kind = OP_GET, .key = text("large")};
+    asker.answers = 0;
+    asker.left = 40;
+    uint32_t polls = 0;
+    while (asker.answers < 40) {
+        uint32_t answers = asker.answers;
+        struct poll_result r = worker_poll(w, cluster_now(c), 64);
+        assert_true(asker.answers > answers);
+        assert_true(asker.answers - answers <= MOVED_MOST / LARGE_BYTES + 1);
+        assert_int_equal((r.flags & POLL_LONG) != 0, asker.answers < 40);
+        if (asker.answers < 40) {
+            assert_true(worker_deadline(w) <= cluster_now(c));
+        }
+        polls++;
+    }
+    assert_in_range(polls, 40 * LARGE_BYTES / MOVED_MOST, 40 * LARGE_BYTES / MOVED_MOST + 1);
+    cluster_destroy(c);
+    free(value);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_write_is_read_everywhere),
         cmocka_unit_test(updates_compute_on_the_newest_value),
         cmocka_unit_test(large_values_travel),
+        cmocka_unit_test(large_values_are_given_away),
+        cmocka_unit_test(large_values_are_waited_for),
+        cmocka_unit_test(large_values_are_sent_again_in_the_end),
+        cmocka_unit_test(a_poll_moves_a_bounded_number_of_bytes),
         cmocka_unit_test(a_dead_member_is_dropped_and_comes_back),
         cmocka_unit_test(a_minority_refuses),
         cmocka_unit_test(values_expire_everywhere_at_once),

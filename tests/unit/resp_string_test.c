@@ -10,10 +10,6 @@
 
 #include "support/resp_rig.h"
 
-struct row {
-    const char *command, *reply;
-};
-
 #define SYNTAX "-ERR syntax error\r\n"
 #define NO_INTEGER "-ERR value is not an integer or out of range\r\n"
 #define INVALID(name) "-ERR invalid expire time in '" name "' command\r\n"
@@ -21,27 +17,9 @@ struct row {
 #define OK "+OK\r\n"
 #define NIL "$-1\r\n"
 
-static void run(struct rig *rig, const struct row *rows, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const char *reply = rig_call(rig, rows[i].command);
-
-        if (strcmp(reply, rows[i].reply) != 0)
-            fail_msg("row %u, %s: '%s' instead of '%s'", i, rows[i].command, reply, rows[i].reply);
-        assert_int_equal(rig->last, RESP_INPUT);
-    }
-}
-
-#define RUN(rows)                                                                                  \
-    struct rig rig;                                                                                \
-    (void)state;                                                                                   \
-    rig_init(&rig);                                                                                \
-    run(&rig, rows, (uint32_t)(sizeof(rows) / sizeof(rows)[0]));                                   \
-    rig_deinit(&rig)
-
 static void test_set(void **state)
 {
-    static const struct row rows[] = {
+    static const struct rig_row rows[] = {
         {"SET a 1", OK},
         {"set a 2 nx", NIL},
         {"SET b 2 XX", NIL},
@@ -80,13 +58,13 @@ static void test_set(void **state)
         {"GET a", NIL},
         {"SET a", ARITY("set")},
     };
-    RUN(rows);
+    RIG_ROWS(rows);
 }
 
 /* Redis 7.0 has neither. */
 static void test_ifeq(void **state)
 {
-    static const struct row rows[] = {
+    static const struct rig_row rows[] = {
         {"SET a 1 IFEQ 1", NIL},
         {"SET a 1", OK},
         {"SET a 2 IFEQ 0", NIL},
@@ -105,12 +83,12 @@ static void test_ifeq(void **state)
         {"DELIFEQ a 3", ":0\r\n"},
         {"DELIFEQ a", ARITY("delifeq")},
     };
-    RUN(rows);
+    RIG_ROWS(rows);
 }
 
 static void test_set_kin(void **state)
 {
-    static const struct row rows[] = {
+    static const struct rig_row rows[] = {
         {"SETEX a 10 v", OK},
         {"PTTL a", ":10000\r\n"},
         {"PSETEX a 10 v", OK},
@@ -136,12 +114,12 @@ static void test_set_kin(void **state)
          "space of engine zeus or lotus; nothing changed\r\n"},
         {"EXISTS x y", ":0\r\n"},
     };
-    RUN(rows);
+    RIG_ROWS(rows);
 }
 
 static void test_getex(void **state)
 {
-    static const struct row rows[] = {
+    static const struct rig_row rows[] = {
         {"GETEX a", NIL},
         {"GETEX a EX 0", NIL}, /* Redis looks at the time only if there is a key */
         {"GETEX a EX x", NIL},
@@ -164,12 +142,12 @@ static void test_getex(void **state)
         {"GETEX a EXAT 5", "$1\r\nv\r\n"},
         {"EXISTS a", ":0\r\n"},
     };
-    RUN(rows);
+    RIG_ROWS(rows);
 }
 
 static void test_numbers(void **state)
 {
-    static const struct row rows[] = {
+    static const struct rig_row rows[] = {
         {"INCR a", ":1\r\n"},
         {"INCRBY a 10", ":11\r\n"},
         {"DECR a", ":10\r\n"},
@@ -189,12 +167,12 @@ static void test_numbers(void **state)
         {"INCRBYFLOAT b x", "-ERR value is not a valid float\r\n"},
         {"INCRBYFLOAT b", ARITY("incrbyfloat")},
     };
-    RUN(rows);
+    RIG_ROWS(rows);
 }
 
 static void test_ranges(void **state)
 {
-    static const struct row rows[] = {
+    static const struct rig_row rows[] = {
         {"APPEND a Hello", ":5\r\n"},
         {"APPEND a -World", ":11\r\n"},
         {"STRLEN a", ":11\r\n"},
@@ -220,7 +198,7 @@ static void test_ranges(void **state)
          "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n"},
         {"EXISTS b", ":0\r\n"},
     };
-    RUN(rows);
+    RIG_ROWS(rows);
 }
 
 /* Bytes of any kind, and RESP3's null. */

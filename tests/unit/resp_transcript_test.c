@@ -424,6 +424,7 @@ static void replay_lines(const char *name, FILE *file, enum manner manner)
         if (!begun) {
             bool secret = sscanf(line, "@password %127s", password) == 1;
             admin_init(&replay->admin, secret ? password : NULL);
+            replay->admin.rig.awake = true;
             begun = true;
             if (secret) {
                 continue;

@@ -512,8 +512,10 @@ static void test_set(void **state)
     struct config before = *c;
     assert_string_equal(set(c, "maxclients", "0"),
                         "clients_max = 0: it takes 1 to 1000000 clients");
-    assert_string_equal(set(c, "no-such", "1"), "Unknown option");
-    assert_string_equal(set(c, "", "1"), "Unknown option");
+    assert_string_equal(set(c, "no-such", "1"),
+                        "Unknown option or number of arguments for CONFIG SET - 'no-such'");
+    assert_string_equal(set(c, "", "1"),
+                        "Unknown option or number of arguments for CONFIG SET - ''");
     assert_string_equal(set(c, "node.id", "1"),
                         "node.id cannot be changed while the node runs; change the file and start "
                         "the node again");
@@ -529,7 +531,7 @@ static void test_set(void **state)
     assert_string_equal(config_set(c, bytes_of("timeout", 7), bytes_of("1\0002", 3)),
                         "the value is too long or holds a NUL byte");
     assert_string_equal(config_set(c, bytes_of("time\0out", 8), bytes_of("1", 1)),
-                        "Unknown option");
+                        "Unknown option or number of arguments for CONFIG SET - '...'");
     assert_memory_equal(&before, c, sizeof before);
     free(c);
 }
@@ -663,6 +665,19 @@ static void test_rewrite_password(void **state)
 }
 
 /* Every option that may change goes through SET, REWRITE and a new start. */
+/* Sections are the same with blanks inside their brackets. */
+static void test_rewrite_blanks(void **state)
+{
+    (void)state;
+    static const char *const sets[][2] = {{"timeout", "7"}, {"requirepass", "x"}, {NULL, NULL}};
+    rewritten(
+        "[node]\nid = 1\n[clients\t ]\ntimeout_s = 5\n[user \t default]\npassword = y\n"
+        "[space  0]\n",
+        sets,
+        "[node]\nid = 1\n[clients\t ]\ntimeout_s = 7\nrequirepass = "
+        "blake2b:d161d71145abeec5ef15abcf0459cec60a27321e2f0ac0ef7ace5254f5944476\n[space  0]\n");
+}
+
 static void test_rewrite_all(void **state)
 {
     (void)state;
@@ -742,6 +757,7 @@ int main(void)
         cmocka_unit_test(test_users),
         cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_rewrite_password),
+        cmocka_unit_test(test_rewrite_blanks),
         cmocka_unit_test(test_rewrite_all),
         cmocka_unit_test(test_document),
     };

@@ -364,6 +364,54 @@ static void test_a_view_stays_good_until_its_thread_is_quiescent(void **state)
     fixture_close(&f);
 }
 
+static void *hold(struct fixture *f, struct bytes key, struct bytes *value_out)
+{
+    struct store_ref ref;
+    store_lock(f->store, f->thread, key, store_hash(f->store, key), &ref);
+    *value_out = store_value_of(&ref, NULL, 0);
+    void *held = store_hold(&ref);
+    store_unlock(&ref);
+    return held;
+}
+
+static void test_a_held_value_outlives_key_and_store(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, &plain);
+    uint8_t *bytes = pattern(200009, 1);
+    struct bytes large = bytes_of(bytes, 200000), small = bytes_of(bytes, 40), at;
+    must_put(&f, text("small"), 1, small);
+    assert_null(hold(&f, text("small"), &at));
+    must_put(&f, text("cell"), 1, bytes_of(bytes, 8000));
+    assert_null(hold(&f, text("cell"), &at));
+
+    void *held[4];
+    struct bytes values[4];
+    must_put(&f, text("replaced"), 1, large);
+    held[0] = hold(&f, text("replaced"), &values[0]);
+    held[1] = hold(&f, text("replaced"), &values[1]); /* twice */
+    must_put(&f, text("replaced"), 2, bytes_of(bytes + 9, 200000));
+    must_put(&f, text("removed"), 1, large);
+    held[2] = hold(&f, text("removed"), &values[2]);
+    drop(&f, text("removed"));
+    must_put(&f, text("kept"), 1, large);
+    held[3] = hold(&f, text("kept"), &values[3]);
+    settle(&f);
+    assert_int_equal(stats_of(&f).retired_bytes, 0);
+    store_release(held[1]);
+    expect(&f, text("replaced"), 2, bytes_of(bytes + 9, 200000));
+    fixture_close(&f);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_non_null(held[i]);
+        if (i != 1) {
+            assert_true(bytes_equal(values[i], large));
+            store_release(held[i]);
+        }
+    }
+    free(bytes);
+}
+
 static void test_a_thread_offline_delays_nobody(void **state)
 {
     (void)state;
@@ -485,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_prefetching_changes_nothing),
         cmocka_unit_test(test_a_view_stays_good_until_its_thread_is_quiescent),
+        cmocka_unit_test(test_a_held_value_outlives_key_and_store),
         cmocka_unit_test(test_a_thread_offline_delays_nobody),
         cmocka_unit_test(test_what_a_thread_leaves_behind_is_reclaimed_by_others),
         cmocka_unit_test(test_statistics_count_keys_and_tombstones),

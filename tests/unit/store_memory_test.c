@@ -92,8 +92,8 @@ static void test_large_allocations_are_charged_with_their_header(void **state)
     (void)state;
     assert_int_equal(memory_charge_of(0), 8);
     assert_int_equal(memory_charge_of(SLAB_CELL_MAX), SLAB_CELL_MAX);
-    assert_int_equal(memory_charge_of(SLAB_CELL_MAX + 1), SLAB_CELL_MAX + 32);
-    assert_int_equal(memory_charge_of(1 << 20), (1 << 20) + 16);
+    assert_int_equal(memory_charge_of(SLAB_CELL_MAX + 1), SLAB_CELL_MAX + 48);
+    assert_int_equal(memory_charge_of(1 << 20), (1 << 20) + 32);
 }
 
 /* ---- Steady state ---- */

@@ -150,6 +150,28 @@ static void round_trip(void **state)
     assert_ptr_equal(f.body.at, frame + FRAME_HEADER);
 }
 
+static void pieces_make_the_same_frame(void **state)
+{
+    uint8_t whole[FRAME_HEADER + 3000];
+    uint8_t pieces[FRAME_HEADER + 3000];
+    struct frame f = sample();
+    (void)state;
+
+    for (uint32_t n = 0; n <= 3000; n += n < 300 ? 1 : 271) {
+        f.body.n = n;
+        for (uint32_t i = 0; i < n; i++)
+            whole[FRAME_HEADER + i] = (uint8_t)(i * 7);
+        assert_int_equal(frame_seal(&f, whole), FRAME_HEADER + n);
+        for (uint32_t head = 0; head <= n; head += 1 + n / 3) {
+            memcpy(pieces + FRAME_HEADER, whole + FRAME_HEADER, head);
+            struct bytes tail = bytes_of(whole + FRAME_HEADER + head, n - head);
+
+            assert_int_equal(frame_seal_pieces(&f, pieces, tail), FRAME_HEADER + n);
+            assert_memory_equal(pieces, whole, FRAME_HEADER + head);
+        }
+    }
+}
+
 static void a_full_member_says_so(void **state)
 {
     uint8_t frame[FRAME_BYTES];
@@ -384,13 +406,21 @@ static void every_drop_has_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layout_is_documented),      cmocka_unit_test(round_trip),
-        cmocka_unit_test(a_full_member_says_so),     cmocka_unit_test(every_length_of_a_small_body),
-        cmocka_unit_test(the_largest_body),          cmocka_unit_test(every_flipped_bit_is_refused),
-        cmocka_unit_test(every_truncation_is_short), cmocka_unit_test(trailing_bytes_are_refused),
-        cmocka_unit_test(strangers_are_told_apart),  cmocka_unit_test(nodes_are_checked),
-        cmocka_unit_test(incarnations_are_checked),  cmocka_unit_test(checks_have_an_order),
-        cmocka_unit_test(a_stream_finds_its_frames), cmocka_unit_test(every_drop_has_a_name),
+        cmocka_unit_test(layout_is_documented),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(a_full_member_says_so),
+        cmocka_unit_test(every_length_of_a_small_body),
+        cmocka_unit_test(pieces_make_the_same_frame),
+        cmocka_unit_test(the_largest_body),
+        cmocka_unit_test(every_flipped_bit_is_refused),
+        cmocka_unit_test(every_truncation_is_short),
+        cmocka_unit_test(trailing_bytes_are_refused),
+        cmocka_unit_test(strangers_are_told_apart),
+        cmocka_unit_test(nodes_are_checked),
+        cmocka_unit_test(incarnations_are_checked),
+        cmocka_unit_test(checks_have_an_order),
+        cmocka_unit_test(a_stream_finds_its_frames),
+        cmocka_unit_test(every_drop_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,8 +39,8 @@ MORE_THAN = {b"DBSIZE": 1, b"TIME": 1, b"RANDOMKEY": 1, b"PING": 2, b"ROLE": 1, 
 
 
 class Draw:
-    """One command. alone: not in a pipeline. look: its key is looked at afterwards, since it may have
-    a deadline in the past: redis counts such a key until somebody does."""
+    """One command. alone: not in a pipeline. look: its key is looked at afterwards, since its deadline
+    may be in the past: redis counts such a key until somebody does."""
 
     def __init__(self, *words, alone=False, look=False, withheld=False, walk=False):
         self.words = list(words)
