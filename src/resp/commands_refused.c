@@ -19,7 +19,7 @@ void serve_no_transactions(struct resp_conn *conn)
     resp_out_errorf(
         &conn->out,
         "ERR '%s' is not supported in space %u (engine %s): transactions are for spaces "
-        "of the engines zeus and lotus",
+        "of the engines zeus and lotus, which this version does not have yet",
         conn->command->name, conn->space, command_engine(conn, conn->space));
 }
 

@@ -100,8 +100,9 @@ void conn_unavailable_error(struct resp_conn *conn)
 void conn_several_keys_error(struct resp_conn *conn)
 {
     resp_out_errorf(&conn->out,
-                    "ERR '%s' over several keys would not be atomic in space %u (engine %s); use a "
-                    "space of engine zeus or lotus; nothing changed",
+                    "ERR '%s' over several keys would not be atomic in space %u (engine %s); "
+                    "that is for spaces of the engines zeus and lotus, which this version does not "
+                    "have yet; nothing changed",
                     conn_command_name(conn, conn->command), conn->space,
                     command_engine(conn, conn->space));
 }

@@ -108,7 +108,7 @@ const struct resp_command resp_command_horkos = {
     .group = "server",
     .since = "0.1.0",
     .complexity = "Depends on the subcommand",
-    .summary = "Tells about the cluster: see docs/OPERATIONS.md.",
+    .summary = "Tells about the cluster: see docs/SERVER.md.",
     .arguments = "subcommand [arg...]",
 };
 

@@ -82,6 +82,13 @@ static void tell_refusing(const struct server *s)
                   "--bootstrap: the cluster begins again, empty");
         return;
     }
+    if (nodeset_count(s->config.nodes) == 1) {
+        log_write(s->log, LOG_ERROR,
+                  "this node was stopped, and as the only one of its cluster it took all data with "
+                  "it. It serves nothing until that is understood: start it with --bootstrap, and "
+                  "the cluster begins again, empty");
+        return;
+    }
     log_write(s->log, LOG_ERROR,
               "this node has been part of a cluster (its state file says: generation %" PRIx64
               ", epoch %" PRIu32 ") and finds nobody who still is. It serves nothing, since the "

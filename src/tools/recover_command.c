@@ -24,8 +24,8 @@ static void print_ids(nodeset nodes, FILE *to)
     }
 }
 
-/* The members of the node's view. */
-static nodeset members_of(const struct node_report *report)
+/* The nodes that the report lists; only those that its view has as members, or all. */
+static nodeset nodes_of(const struct node_report *report, bool members_only)
 {
     nodeset members = 0;
     size_t i = 0;
@@ -33,8 +33,8 @@ static nodeset members_of(const struct node_report *report)
     json_array_foreach(json_object_get(report->json, "members"), i, member)
     {
         json_int_t id = json_integer_value(json_object_get(member, "id"));
-        if (json_is_true(json_object_get(member, "live")) && id >= 0 &&
-            id < (json_int_t)NODES_MAX) {
+        bool live = json_is_true(json_object_get(member, "live"));
+        if ((live || !members_only) && id >= 0 && id < (json_int_t)NODES_MAX) {
             members |= nodeset_of((uint8_t)id);
         }
     }
@@ -43,7 +43,7 @@ static nodeset members_of(const struct node_report *report)
 
 static void explain(const struct node_report *report, nodeset survivors)
 {
-    nodeset left_out = members_of(report) & ~survivors;
+    nodeset left_out = nodes_of(report, true) & ~survivors;
     printf("Recover makes a new cluster of node%s ", nodeset_count(survivors) == 1 ? "" : "s");
     print_ids(survivors, stdout);
     printf(", from what %s.\n\n", nodeset_count(survivors) == 1 ? "it holds" : "they hold");
@@ -143,7 +143,9 @@ static int wait_until_it_serves(const struct ask_options *options)
             if (!serves) {
                 fprintf(stderr,
                         "horkos recover: after %u s the node does not serve. All that were named "
-                        "must run and reach\neach other; an order that cannot be carried out is "
+                        "must run, reach\neach other and hold what they held: do not name a node "
+                        "that was "
+                        "started again. An order that cannot be carried out is "
                         "forgotten after 20 leases, and can be given again\n",
                         options->wait_s);
             }
@@ -171,6 +173,20 @@ static int recoverable(const struct node_report *report, nodeset survivors)
     }
     if (survivors == 0) {
         fprintf(stderr, "horkos recover: name the nodes that are left\n");
+        return STATUS_USAGE;
+    }
+    nodeset known = nodes_of(report, false);
+    if ((survivors & ~known) != 0) {
+        fprintf(stderr, "horkos recover: node ");
+        print_ids(survivors & ~known, stderr);
+        fprintf(stderr, " is not in the cluster; its nodes are ");
+        print_ids(known, stderr);
+        fprintf(stderr, "\n");
+        return STATUS_USAGE;
+    }
+    if (report->node >= 0 && !nodeset_has(survivors, (uint8_t)report->node)) {
+        fprintf(stderr, "horkos recover: node %u, which is asked, must be one of those left\n",
+                (unsigned)report->node);
         return STATUS_USAGE;
     }
     return STATUS_OK;

@@ -628,6 +628,35 @@ static void test_reconnects(void **state)
     side_stop(again);
 }
 
+/* A link was cut, one side gave the connection up meanwhile, and the other has nothing to send: it
+ * notices all the same, or the pair would stay without a connection for ever. */
+static void test_notices_silent_end(void **state)
+{
+    (void)state;
+    struct side *sides[2];
+    pair_make(1, 1, &sides[0], &sides[1]);
+    side_start(sides[1]);
+    side_start(sides[0]);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(await(sides[i], has_peers, 1));
+        int fd = sides[i]->peer_fds[0];
+        assert_int_equal(option_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+        assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE), 1);
+        assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+        assert_int_equal(option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 5000);
+    }
+    /* A socket in repair is closed without a word. Only root may do that. */
+    int yes = 1;
+    if (setsockopt(sides[1]->peer_fds[0], IPPROTO_TCP, TCP_REPAIR, &yes, sizeof yes) == 0) {
+        forget_peer(sides[1], 0);
+        struct pollfd wait = {.fd = sides[0]->peer_fds[0], .events = POLLIN};
+        assert_int_equal(poll(&wait, 1, PATIENCE_S * 1000), 1);
+        assert_true((wait.revents & (POLLERR | POLLHUP)) != 0);
+    }
+    side_stop(sides[0]);
+    side_stop(sides[1]);
+}
+
 /* The bytes of a HELLO that a node with this self would send. */
 static uint32_t hello_of(const struct handshake_self *self, uint8_t node, uint8_t worker,
                          uint8_t *out)
@@ -1010,6 +1039,7 @@ int main(void)
         cmocka_unit_test(test_port_in_use),
         cmocka_unit_test(test_connects_all_pairs),
         cmocka_unit_test(test_reconnects),
+        cmocka_unit_test(test_notices_silent_end),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_replayed),
         cmocka_unit_test(test_silence_and_crowd),

@@ -16,8 +16,9 @@
 #define NO_INTEGER "-ERR value is not an integer or out of range\r\n"
 #define INVALID(name) "-ERR invalid expire time in '" name "' command\r\n"
 #define SEVERAL_IN(name, engine)                                                                   \
-    "-ERR '" name "' over several keys would not be atomic in space 0 (engine " engine "); use a " \
-    "space of engine zeus or lotus; nothing changed\r\n"
+    "-ERR '" name "' over several keys would not be atomic in space 0 (engine " engine "); "       \
+    "that is for spaces of the engines zeus and lotus, which this version does not have yet; "     \
+    "nothing changed\r\n"
 #define SEVERAL(name) SEVERAL_IN(name, "hermes")
 #define OK "+OK\r\n"
 #define NIL "$-1\r\n"
