@@ -17,13 +17,29 @@
 #define STEPS_A_KEY 10u
 #define SCAN_COUNT 10u
 
+/* HK_OK, or why this node's keys say nothing at the moment: it holds none, or old ones. */
+static int may_walk(const struct resp_conn *conn)
+{
+    return conn->host->serving != NULL ? conn->host->serving(conn->host->context) : HK_OK;
+}
+
+/* False, and the error written, if so. */
+static bool walk_allowed(struct resp_conn *conn)
+{
+    int error = may_walk(conn);
+    if (error != HK_OK) {
+        conn_operation_error(&conn->out, error, OP_GET, false);
+    }
+    return error == HK_OK;
+}
+
 static bool can_walk(struct resp_conn *conn)
 {
-    if (conn->host->walk != NULL) {
-        return true;
+    if (conn->host->walk == NULL) {
+        conn_unavailable_error(conn);
+        return false;
     }
-    conn_unavailable_error(conn);
-    return false;
+    return walk_allowed(conn);
 }
 
 /* One step; sets work.ending behind the last one. */
@@ -87,6 +103,9 @@ static enum conn_step step_keys(struct resp_conn *conn, struct op *op_out)
     struct conn_work *work = &conn->work;
 
     (void)op_out;
+    if (!walk_allowed(conn)) {
+        return STEP_DONE;
+    }
     work->pattern = conn_argument(conn, 1);
     work->compared = 0;
     for (uint32_t i = 0; i < STEPS_A_SLICE && work->compared < COMPARED_A_SLICE && !work->ending &&
@@ -145,6 +164,9 @@ static enum conn_step step_scan(struct resp_conn *conn, struct op *op_out)
     struct conn_work *work = &conn->work;
 
     (void)op_out;
+    if (!walk_allowed(conn)) {
+        return STEP_DONE;
+    }
     if (work->at > 0) {
         work->pattern = conn_argument(conn, work->at);
     }
@@ -244,6 +266,9 @@ static enum conn_step step_randomkey(struct resp_conn *conn, struct op *op_out)
     struct conn_work *work = &conn->work;
 
     (void)op_out;
+    if (!walk_allowed(conn)) {
+        return STEP_DONE;
+    }
     for (uint32_t i = 0; i < STEPS_A_SLICE; i++) {
         walk(conn, emit_random);
         if (work->count > 0) {
@@ -340,6 +365,9 @@ static enum conn_step step_flush(struct resp_conn *conn, struct op *op_out)
     }
     if (conn->in_flight > 0) {
         return STEP_WAIT;
+    }
+    if (work->error == HK_OK) {
+        work->error = may_walk(conn);
     }
     if (work->error != HK_OK) {
         conn_operation_error(&conn->out, work->error, OP_DELETE, true);

@@ -265,9 +265,14 @@ static void leave(struct server_worker *w, enum server_phase phase, uint32_t fla
     bool late = w->now_us >= s->leave_until_us;
     if (phase == SERVER_DRAINING) {
         if (s->leave_until_us == UINT64_MAX) {
-            s->leave_until_us = w->now_us + w->settings.leave_ms * 1000ull / 2u;
+            s->leave_until_us = w->now_us + w->settings.leave_ms * 1000ull;
+            s->drain_until_us = w->now_us + w->settings.leave_ms * 1000ull / 2u;
         }
-        if (drained(s) || late) {
+        /* A member that is missing may be back in a moment: to leave now would end the service. */
+        const struct node_status *status = server_status(w);
+        bool may =
+            status->status != VIEW_STATUS_SERVING || server_may_leave(&status->view, s->config.id);
+        if ((may && (drained(s) || w->now_us >= s->drain_until_us)) || late) {
             begin_to_leave(w);
         }
         return;

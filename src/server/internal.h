@@ -200,7 +200,8 @@ struct server {
     uint64_t refusing_us; /* since when it refuses; 0: it does not */
     uint64_t joining_us;  /* since when it joins; 0: it does not */
     uint64_t leave_until_us;
-    bool leave_alone; /* there is nobody else in the view */
+    uint64_t drain_until_us; /* from then on what is not drained does not count */
+    bool leave_alone;        /* there is nobody else in the view */
     uint64_t speed_us;
     uint64_t speed_commands;
 };

@@ -145,6 +145,9 @@ static uint64_t time_to_wait(const struct server_worker *w)
     uint64_t due = sooner(worker_deadline(w->node), clients_deadline(w));
     if (w->index == 0) {
         due = sooner(due, w->server->leave_until_us);
+        if (w->now_us < w->server->drain_until_us) {
+            due = sooner(due, w->server->drain_until_us);
+        }
         /* The log shall hear of a change soon, not only with the next heartbeat. */
         due = w->status_fresh ? due : sooner(due, w->now_us + STATUS_TOLD_US);
     }

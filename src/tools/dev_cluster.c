@@ -13,7 +13,7 @@
 #define POLL_MS 10u     /* between two questions whether a node serves */
 #define ANSWER_MS 1000u /* a node that does not answer in that time is asked again */
 #define LEAVE_MS                                                                                   \
-    1000u               /* after the first SIGTERM. All leave, so nothing can be handed over:
+    200u                /* after the first SIGTERM: all leave, and nothing can be handed over, so
                              this is for the replies to commands that are under way */
 #define FORCED_MS 3000u /* after the second */
 #define KILLED_MS 5000u /* after SIGKILL */

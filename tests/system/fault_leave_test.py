@@ -39,6 +39,28 @@ class Leave(unittest.TestCase):
             work.verify()
             self.assertEqual(work.timed_out(), 0)
 
+    def test_waits_for_a_missing_node(self):
+        """One of three is down, so the others could not go on without a second one: that one waits
+        until the first is back, and leaves then."""
+        with harness.Cluster(lease_ms=1000, sets=["node.leave_ms=60000"]) as cluster:
+            with cluster[1].client() as client:
+                client.must("SET", "key", "value")
+                cluster[3].kill()
+
+                def dropped():
+                    return [m["live"] for m in cluster[2].told()["members"]] == [True, True, False]
+
+                harness.wait_until(dropped, 20, "node 3 is dropped")
+                cluster[2].signal(signal.SIGTERM)
+                harness.wait_until(lambda: "stopping:" in cluster[2].log_text(), 10, "it drains")
+                self.assertEqual(client.must("GET", "key"), b"value")
+                cluster[3].start()
+                self.assertEqual(cluster[2].ended(bound=20), 0)
+                client.must("SET", "key", "newer")
+            with cluster[3].client() as client:
+                self.assertEqual(client.must("GET", "key"), b"newer")
+            self.assertIn("serves on without this node", cluster[2].log_text())
+
     def test_stop_by_command(self):
         """All at once. The last ones cannot be dropped by a majority any more, so `dev` tells them
         a second time, which is status 2."""

@@ -305,6 +305,46 @@ static void test_loading(void **state)
     assert_string_equal(rig_send(&rig, "GET a\r\n"), "$-1\r\n");
 }
 
+/* What goes through the store asks no operation that the node could refuse: it must not take what
+ * this node happens to hold for all keys. */
+static void test_walks_need_service(void **state)
+{
+    static const char *const walks[] = {"KEYS *",   "SCAN 0",  "RANDOMKEY",
+                                        "FLUSHALL", "FLUSHDB", "DBSIZE"};
+    (void)state;
+    (void)rig_call(&rig, "SET a 1");
+    for (uint32_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
+        rig.serving = HK_ERR_UNAVAILABLE;
+        rig_expect_begin(&rig, walks[i], "-CLUSTERDOWN ");
+        rig.serving = HK_OK;
+        rig_expect(&rig, "GET a", "$1\r\n1\r\n");
+    }
+}
+
+/* The node stops serving between two slices. */
+static void test_walks_need_service_throughout(void **state)
+{
+    static const char *const walks[] = {"KEYS *\r\n", "FLUSHALL\r\n"};
+    char set[40];
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(set, sizeof set, "SET key:%d 1", i);
+        (void)rig_call(&rig, set);
+    }
+    for (uint32_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
+        rig.serving = HK_OK;
+        rig.output_n = 0;
+        feed(walks[i]);
+        enum resp_next next = rig_next(&rig);
+        assert_true(next == RESP_AGAIN || next == RESP_OP);
+        rig.serving = HK_ERR_UNAVAILABLE;
+        assert_int_equal(rig_run(&rig), RESP_INPUT);
+        assert_true(rig.output_n > 12);
+        assert_memory_equal(rig.output, "-CLUSTERDOWN", 12);
+        rig_take(&rig);
+    }
+}
+
 static void test_authentication(void **state)
 {
     (void)state;
@@ -607,6 +647,8 @@ int main(void)
         TEST(test_error_texts),
         TEST(test_updates_held_back),
         TEST(test_loading),
+        TEST(test_walks_need_service),
+        TEST(test_walks_need_service_throughout),
         TEST(test_authentication),
         TEST(test_sleep),
         TEST(test_client_reply),
