@@ -73,8 +73,8 @@ static bool open_folder(struct dev *dev, bool make)
     }
     bool standard = dev_default_dir(getenv("XDG_STATE_HOME"), getenv("HOME"), fallback) &&
                     strcmp(dev->options->dir, fallback) == 0;
-    snprintf(dev->dir_option, sizeof dev->dir_option, standard ? "" : " --dir %s",
-             dev->options->dir);
+    snprintf(dev->dir_option, sizeof dev->dir_option, "%s%s", standard ? "" : " --dir ",
+             standard ? "" : dev->options->dir);
     name_program(dev->program);
     dev->lock = dev_folder_lock(dev->dir);
     if (dev->lock < 0) {
