@@ -250,8 +250,8 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
     result.events += take_mail(w, max_events);
     result.events += input_frames(w, max_events);
     bool moved_much = w->moved >= MOVED_MAX;
-    w->moved =
-        0; /* operations have a measure of their own: a flood of frames shall not stop them */
+    /* Operations have a measure of their own: a flood of frames shall not stop them. */
+    w->moved = 0;
     if (w->index == 0) {
         control_poll(w);
     }

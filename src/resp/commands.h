@@ -41,4 +41,9 @@ void command_help(struct resp_conn *conn, const char *const *lines);
 /* A reply of text that is gathered first: takes *text, which resp_out_init made, and frees it. */
 void command_text_reply(struct resp_conn *conn, struct resp_out *text);
 
+/* For commands that look at the store themselves, so that the node cannot refuse: HK_OK, or why
+ * what this node holds says nothing now; and the same as a question that writes the error. */
+int command_serving(const struct resp_conn *conn);
+bool command_may_look(struct resp_conn *conn);
+
 #endif

@@ -6,7 +6,6 @@
 #include "resp/options.h"
 #include "resp/serve_data.h"
 
-#include "base/err.h"
 #include "engine/op_number.h"
 
 /* What Redis keeps inside an object header of its own; OBJECT ENCODING tells it apart. */
@@ -350,13 +349,10 @@ void serve_memory_usage(struct resp_conn *conn)
 void serve_dbsize(struct resp_conn *conn)
 {
     const struct resp_host *host = conn->host;
-    int error = host->serving != NULL ? host->serving(host->context) : HK_OK;
 
     if (host->keys == NULL) {
         conn_unavailable_error(conn);
-    } else if (error != HK_OK) {
-        conn_operation_error(&conn->out, error, OP_GET, false);
-    } else {
+    } else if (command_may_look(conn)) {
         resp_out_number(&conn->out, (int64_t)host->keys(host->context, conn->space));
     }
 }

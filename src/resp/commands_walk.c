@@ -17,29 +17,13 @@
 #define STEPS_A_KEY 10u
 #define SCAN_COUNT 10u
 
-/* HK_OK, or why this node's keys say nothing at the moment: it holds none, or old ones. */
-static int may_walk(const struct resp_conn *conn)
-{
-    return conn->host->serving != NULL ? conn->host->serving(conn->host->context) : HK_OK;
-}
-
-/* False, and the error written, if so. */
-static bool walk_allowed(struct resp_conn *conn)
-{
-    int error = may_walk(conn);
-    if (error != HK_OK) {
-        conn_operation_error(&conn->out, error, OP_GET, false);
-    }
-    return error == HK_OK;
-}
-
 static bool can_walk(struct resp_conn *conn)
 {
     if (conn->host->walk == NULL) {
         conn_unavailable_error(conn);
         return false;
     }
-    return walk_allowed(conn);
+    return command_may_look(conn);
 }
 
 /* One step; sets work.ending behind the last one. */
@@ -103,7 +87,7 @@ static enum conn_step step_keys(struct resp_conn *conn, struct op *op_out)
     struct conn_work *work = &conn->work;
 
     (void)op_out;
-    if (!walk_allowed(conn)) {
+    if (!command_may_look(conn)) {
         return STEP_DONE;
     }
     work->pattern = conn_argument(conn, 1);
@@ -164,7 +148,7 @@ static enum conn_step step_scan(struct resp_conn *conn, struct op *op_out)
     struct conn_work *work = &conn->work;
 
     (void)op_out;
-    if (!walk_allowed(conn)) {
+    if (!command_may_look(conn)) {
         return STEP_DONE;
     }
     if (work->at > 0) {
@@ -266,7 +250,7 @@ static enum conn_step step_randomkey(struct resp_conn *conn, struct op *op_out)
     struct conn_work *work = &conn->work;
 
     (void)op_out;
-    if (!walk_allowed(conn)) {
+    if (!command_may_look(conn)) {
         return STEP_DONE;
     }
     for (uint32_t i = 0; i < STEPS_A_SLICE; i++) {
@@ -367,7 +351,7 @@ static enum conn_step step_flush(struct resp_conn *conn, struct op *op_out)
         return STEP_WAIT;
     }
     if (work->error == HK_OK) {
-        work->error = may_walk(conn);
+        work->error = command_serving(conn);
     }
     if (work->error != HK_OK) {
         conn_operation_error(&conn->out, work->error, OP_DELETE, true);

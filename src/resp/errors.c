@@ -147,3 +147,17 @@ void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool
         resp_out_errorf(out, "ERR %s; nothing changed%s", hk_err_text(error), partly_text);
     }
 }
+
+int command_serving(const struct resp_conn *conn)
+{
+    return conn->host->serving != NULL ? conn->host->serving(conn->host->context) : HK_OK;
+}
+
+bool command_may_look(struct resp_conn *conn)
+{
+    int error = command_serving(conn);
+    if (error != HK_OK) {
+        conn_operation_error(&conn->out, error, OP_GET, false);
+    }
+    return error == HK_OK;
+}
