@@ -21,6 +21,10 @@ function(horkos_library folder)
         list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/${arg_PATH}/${file})
     endforeach()
 
+    if(HORKOS_MUTANTS AND sources)
+        horkos_flip(${folder} sources)
+    endif()
+
     if(sources)
         add_library(hk_${folder} STATIC ${sources})
         set(scope PUBLIC)
@@ -32,6 +36,10 @@ function(horkos_library folder)
         set(scope INTERFACE)
     endif()
     target_link_libraries(hk_${folder} ${scope} horkos_flags)
+    if(HORKOS_MUTANTS AND sources)
+        # Several libraries take from one command's outputs: it runs once, before all of them.
+        add_dependencies(hk_${folder} horkos_flipped)
+    endif()
 
     foreach(link IN LISTS arg_LINKS)
         if(TARGET hk_${link})
@@ -43,6 +51,46 @@ function(horkos_library folder)
         endif()
     endforeach()
     set_property(GLOBAL APPEND PROPERTY HORKOS_FOLDERS ${folder})
+endfunction()
+
+# horkos_flip(<folder> <variable>) exchanges, in the build `mutants`, those files of the list in which
+# scripts/flips can flip an operator for what it made of them, and gives base the table of switches.
+set(HORKOS_FLIPS ${CMAKE_SOURCE_DIR}/tests/sim/flips.txt)
+set(HORKOS_FLIPPED ${CMAKE_BINARY_DIR}/flipped)
+function(horkos_flip folder variable)
+    get_property(made GLOBAL PROPERTY HORKOS_FLIPPED_FILES)
+    if(NOT made)
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${HORKOS_FLIPS})
+        execute_process(
+            COMMAND ${CMAKE_SOURCE_DIR}/scripts/flips files --picks ${HORKOS_FLIPS}
+            OUTPUT_VARIABLE made OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+        string(REPLACE "\n" ";" made "${made}")
+        set(originals ${made})
+        list(TRANSFORM originals PREPEND ${CMAKE_SOURCE_DIR}/src/)
+        set(outputs ${made} base/flips.c)
+        list(TRANSFORM outputs PREPEND ${HORKOS_FLIPPED}/)
+        add_custom_command(
+            OUTPUT ${outputs}
+            COMMAND ${CMAKE_SOURCE_DIR}/scripts/flips apply
+                --picks ${HORKOS_FLIPS} --out ${HORKOS_FLIPPED}
+            DEPENDS ${CMAKE_SOURCE_DIR}/scripts/flips ${HORKOS_FLIPS} ${originals}
+            COMMENT "Flipping operators"
+            VERBATIM)
+        add_custom_target(horkos_flipped DEPENDS ${outputs})
+        set_property(GLOBAL PROPERTY HORKOS_FLIPPED_FILES "${made}")
+    endif()
+    set(result)
+    foreach(source IN LISTS ${variable})
+        file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/src ${source})
+        if(name IN_LIST made)
+            set(source ${HORKOS_FLIPPED}/${name})
+        endif()
+        list(APPEND result ${source})
+    endforeach()
+    if(folder STREQUAL "base")
+        list(APPEND result ${HORKOS_FLIPPED}/base/flips.c)
+    endif()
+    set(${variable} ${result} PARENT_SCOPE)
 endfunction()
 
 # horkos_engines([LINKS ...]) makes a library of each folder under src/engine and sets

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/flips.h"
 #include "engine/hermes/hermes.h"
 #include "node/node.h"
 #include "view/machine.h"
@@ -58,9 +59,31 @@ static const struct {
     {"node:donor-epoch", UNSHOWN},
 };
 
+#define RULES ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES)
+
+/* Flipped operators come after the rules. */
+static uint32_t flips_count(void)
+{
+#ifdef HK_MUTANTS
+    return hk_flips;
+#else
+    return 0;
+#endif
+}
+
+static const char *flip_name(uint32_t i)
+{
+#ifdef HK_MUTANTS
+    return hk_flip_names[i];
+#else
+    (void)i;
+    return NULL;
+#endif
+}
+
 uint32_t mutants_count(void)
 {
-    return VIEW_RULES + HERMES_RULES + NODE_RULES;
+    return RULES + flips_count();
 }
 
 static const struct family *family_of(uint32_t *i)
@@ -77,12 +100,20 @@ static const struct family *family_of(uint32_t *i)
 
 void mutant_name(uint32_t i, char name_out[MUTANT_NAME_BYTES])
 {
+    if (i >= RULES) {
+        snprintf(name_out, MUTANT_NAME_BYTES, "flip:%s", flip_name(i - RULES));
+        return;
+    }
     const struct family *family = family_of(&i);
     snprintf(name_out, MUTANT_NAME_BYTES, "%s:%s", family->name, family->rules[i]);
 }
 
 void mutant_switch_off(uint32_t i, struct sim_config *config)
 {
+    if (i >= RULES) {
+        config->flips_on |= UINT64_C(1) << (i - RULES);
+        return;
+    }
     const struct family *family = family_of(&i);
     uint64_t *rules[] = {&config->view_rules_off, &config->hermes_rules_off,
                          &config->node_rules_off};

@@ -1,5 +1,6 @@
-/* The rules that a HK_MUTANTS build can switch off, by name: "view:wipe", "hermes:epoch",
- * "node:lease". A simulator that does not notice proves nothing. */
+/* What a HK_MUTANTS build can do wrong, by name: rules that it can switch off, "view:wipe",
+ * "hermes:epoch", "node:lease", and operators that it can flip,
+ * "flip:view/acceptor.c:busy:2:||". A simulator that does not notice proves nothing. */
 #ifndef HORKOS_SIM_MUTANTS_H
 #define HORKOS_SIM_MUTANTS_H
 
@@ -8,7 +9,7 @@
 
 #include "sim/sim.h"
 
-#define MUTANT_NAME_BYTES 64u
+#define MUTANT_NAME_BYTES 96u
 
 uint32_t mutants_count(void);
 /* The name of rule i, 0 <= i < mutants_count(). */

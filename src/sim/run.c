@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/flips.h"
 #include "check/history.h"
 #include "sim/replica.h"
 #include "sim/world.h"
@@ -499,6 +500,9 @@ static void sum_up(struct world *world)
 
 void sim_run(const struct sim_config *config, uint64_t seed, struct sim_result *result_out)
 {
+#ifdef HK_MUTANTS
+    hk_flips_on = config->flips_on;
+#endif
     *result_out = (struct sim_result){.verdict = SIM_SOUND};
     struct world *world = calloc(1, sizeof *world);
     HK_ASSERT(world != NULL);

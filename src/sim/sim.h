@@ -58,6 +58,7 @@ struct sim_config {
     uint64_t view_rules_off;
     uint64_t hermes_rules_off;
     uint64_t node_rules_off;
+    uint64_t flips_on; /* ... and operators of base/flips.h */
 };
 
 enum sim_verdict {
