@@ -40,6 +40,12 @@ if(HORKOS_SANITIZE)
     target_link_options(horkos_flags INTERFACE -fsanitize=${HORKOS_SANITIZE})
 endif()
 
+if(HORKOS_COVERAGE)
+    # Inlined, so that a rule that cannot be switched off here is no branch.
+    target_compile_options(horkos_flags INTERFACE -O1 --coverage -fprofile-update=atomic)
+    target_link_options(horkos_flags INTERFACE --coverage)
+endif()
+
 if(HORKOS_FUZZ)
     if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
         message(FATAL_ERROR "HORKOS_FUZZ needs clang: cmake --preset fuzz")

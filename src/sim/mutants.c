@@ -77,7 +77,7 @@ static const char *flip_name(uint32_t i)
     return hk_flip_names[i];
 #else
     (void)i;
-    return NULL;
+    return "";
 #endif
 }
 
