@@ -2,7 +2,7 @@
 
 JOBS ?= $(shell nproc)
 
-.PHONY: all run setup test format format-check campaign mutants clean help
+.PHONY: all run setup test format format-check campaign mutants coverage spec clean help
 
 ## make               build the release: build/horkos
 all:
@@ -34,13 +34,21 @@ format:
 format-check:
 	@scripts/format --check
 
-## make campaign      long runs of the simulator and of the stress tests (see scripts/campaign)
+## make campaign      the long runs: seeds, explorer, mutants, torture, stress (see scripts/campaign)
 campaign: all
 	@scripts/campaign
 
 ## make mutants       switch protocol rules off one by one; each must be caught
 mutants:
 	@scripts/ci-mutants
+
+## make coverage      what the tests and the simulator reach of the protocols' code (needs gcovr)
+coverage:
+	@scripts/coverage
+
+## make spec          check the TLA+ models; TLC=FILE names tla2tools.jar, SPEC='NAME...' picks some
+spec:
+	@TLC='$(TLC)' scripts/spec $(SPEC)
 
 ## make clean         remove all that was built
 clean:
