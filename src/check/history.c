@@ -2,20 +2,74 @@
 
 #include <inttypes.h>
 
-static const char *const kind_names[] = {
-    [HISTORY_READ] = "READ",     [HISTORY_WRITE] = "WRITE",
-    [HISTORY_DELETE] = "DELETE", [HISTORY_DELETE_IF] = "DELETE_IF",
-    [HISTORY_SET_IF] = "SET_IF", [HISTORY_SET_ABSENT] = "SET_ABSENT",
-    [HISTORY_ADD] = "ADD",       [HISTORY_GETSET] = "GETSET",
+/* What an operation of the kind has besides its times; the rest of struct history_op is unused. */
+enum field {
+    FIELD_IN = 1 << 0,
+    FIELD_EXPECTED = 1 << 1,
+    FIELD_OUT = 1 << 2,
+    FIELD_OK = 1 << 3,
+    FIELD_DEADLINE = 1 << 4, /* a new one, or none, or HISTORY_KEEP */
 };
-#define KINDS (sizeof kind_names / sizeof kind_names[0])
+
+struct kind {
+    const char *name;
+    unsigned fields; /* enum field */
+};
+
+static const struct kind kinds[] = {
+    [HISTORY_READ] = {"READ", FIELD_OUT},
+    [HISTORY_WRITE] = {"WRITE", FIELD_IN | FIELD_DEADLINE},
+    [HISTORY_DELETE] = {"DELETE", 0},
+    [HISTORY_DELETE_IF] = {"DELETE_IF", FIELD_EXPECTED | FIELD_OK},
+    [HISTORY_SET_IF] = {"SET_IF", FIELD_EXPECTED | FIELD_IN | FIELD_OK | FIELD_DEADLINE},
+    [HISTORY_SET_ABSENT] = {"SET_ABSENT", FIELD_IN | FIELD_OK | FIELD_DEADLINE},
+    [HISTORY_ADD] = {"ADD", FIELD_IN | FIELD_OUT},
+    [HISTORY_GETSET] = {"GETSET", FIELD_IN | FIELD_OUT | FIELD_DEADLINE},
+    [HISTORY_SET_PRESENT] = {"SET_PRESENT", FIELD_IN | FIELD_OK | FIELD_DEADLINE},
+    [HISTORY_DELETE_PRESENT] = {"DELETE_PRESENT", FIELD_OK},
+    [HISTORY_GETDEL] = {"GETDEL", FIELD_OUT},
+    [HISTORY_EXISTS] = {"EXISTS", FIELD_OK},
+    [HISTORY_RMW] = {"RMW", FIELD_EXPECTED | FIELD_IN | FIELD_DEADLINE},
+    [HISTORY_EXPIRE] = {"EXPIRE", FIELD_OK | FIELD_DEADLINE},
+    [HISTORY_PERSIST] = {"PERSIST", FIELD_OK},
+    [HISTORY_GETEX] = {"GETEX", FIELD_OUT | FIELD_DEADLINE},
+    [HISTORY_TTL] = {"TTL", FIELD_OUT},
+};
+#define KINDS (sizeof kinds / sizeof kinds[0])
 
 /* Longest number with its sign and the NUL, or "absent". */
 #define NUMBER_SIZE 24
 
+static bool has(const struct history_op *op, enum field field)
+{
+    return (kinds[op->kind].fields & field) != 0;
+}
+
 const char *history_kind_name(uint8_t kind)
 {
-    return kind < KINDS ? kind_names[kind] : "?";
+    return kind < KINDS ? kinds[kind].name : "?";
+}
+
+static const char *deadline_invalid(const struct history_op *op)
+{
+    if (op->kind == HISTORY_TTL) {
+        return op->outcome == HISTORY_OK && op->deadline != 0 &&
+                       (op->out == HISTORY_ABSENT || op->out == 0)
+                   ? "TTL saw no deadline, and names one"
+                   : NULL;
+    }
+    if (op->deadline == 0) {
+        return op->kind == HISTORY_EXPIRE ? "EXPIRE sets no deadline" : NULL;
+    }
+    if (!has(op, FIELD_DEADLINE)) {
+        return "the kind sets no deadline";
+    }
+    if (op->deadline == HISTORY_KEEP) {
+        return op->kind == HISTORY_EXPIRE ? "EXPIRE sets no deadline" : NULL;
+    }
+    return op->not_after_us != 0 && op->not_after_us < op->not_before_us
+               ? "the deadline must be reached before it can be"
+               : NULL;
 }
 
 const char *history_op_invalid(const struct history_op *op)
@@ -35,23 +89,13 @@ const char *history_op_invalid(const struct history_op *op)
     if (op->outcome == HISTORY_OK && op->end_us >= UINT64_MAX - 1) {
         return "the time of the end is out of range";
     }
-    switch ((enum history_kind)op->kind) {
-    case HISTORY_WRITE:
-    case HISTORY_SET_IF:
-    case HISTORY_SET_ABSENT:
-    case HISTORY_ADD:
-    case HISTORY_GETSET:
-        return op->in == HISTORY_ABSENT ? "the number to write or add stands for an absent key"
-                                        : NULL;
-    case HISTORY_DELETE_IF:
-        return op->in != HISTORY_ABSENT && op->in != op->expected
-                   ? "DELETE_IF compares with expected, and in says something else"
-                   : NULL;
-    case HISTORY_READ:
-    case HISTORY_DELETE:
-        break;
+    if (has(op, FIELD_IN) && op->in == HISTORY_ABSENT) {
+        return "the number to write or add stands for an absent key";
     }
-    return NULL;
+    if (op->kind == HISTORY_DELETE_IF && op->in != HISTORY_ABSENT && op->in != op->expected) {
+        return "DELETE_IF compares with expected, and in says something else";
+    }
+    return deadline_invalid(op);
 }
 
 static const char *number_text(int64_t number, char to[NUMBER_SIZE])
@@ -63,59 +107,49 @@ static const char *number_text(int64_t number, char to[NUMBER_SIZE])
     return to;
 }
 
-/* What was asked for, without the answer: "SET_IF 1 -> 2". */
+/* What was asked for, without the answer: "SET_IF 1 to 2 until 70". */
 static void print_call(const struct history_op *op, char *to, size_t size)
 {
     char in[NUMBER_SIZE];
     char expected[NUMBER_SIZE];
-    const char *name = history_kind_name(op->kind);
-    switch ((enum history_kind)op->kind) {
-    case HISTORY_SET_IF:
-        (void)snprintf(to, size, "%s %s to %s", name, number_text(op->expected, expected),
-                       number_text(op->in, in));
-        return;
-    case HISTORY_DELETE_IF:
-        (void)snprintf(to, size, "%s %s", name, number_text(op->expected, expected));
-        return;
-    case HISTORY_WRITE:
-    case HISTORY_SET_ABSENT:
-    case HISTORY_ADD:
-    case HISTORY_GETSET:
-        (void)snprintf(to, size, "%s %s", name, number_text(op->in, in));
-        return;
-    case HISTORY_READ:
-    case HISTORY_DELETE:
-        break;
+    char deadline[NUMBER_SIZE + 8] = "";
+    bool both = has(op, FIELD_IN) && has(op, FIELD_EXPECTED);
+    if (has(op, FIELD_DEADLINE) && op->deadline == HISTORY_KEEP) {
+        (void)snprintf(deadline, sizeof deadline, " keeping");
+    } else if (has(op, FIELD_DEADLINE) && op->deadline != 0) {
+        (void)snprintf(deadline, sizeof deadline, " until %" PRIu64, op->deadline);
     }
-    (void)snprintf(to, size, "%s", name);
+    (void)snprintf(
+        to, size, "%s%s%s%s%s%s%s", kinds[op->kind].name, has(op, FIELD_EXPECTED) ? " " : "",
+        has(op, FIELD_EXPECTED) ? number_text(op->expected, expected) : "", both ? " to" : "",
+        has(op, FIELD_IN) ? " " : "", has(op, FIELD_IN) ? number_text(op->in, in) : "", deadline);
 }
 
 /* The answer of an operation that returned: " -> 5", " -> true" or nothing. */
 static void print_answer(const struct history_op *op, char *to, size_t size)
 {
     char out[NUMBER_SIZE];
-    switch ((enum history_kind)op->kind) {
-    case HISTORY_READ:
-    case HISTORY_ADD:
-    case HISTORY_GETSET:
+    if (op->kind == HISTORY_TTL && op->out != HISTORY_ABSENT && op->out != 0) {
+        if (op->deadline == 0) {
+            (void)snprintf(to, size, " -> some");
+        } else {
+            (void)snprintf(to, size, " -> until %" PRIu64, op->deadline);
+        }
+    } else if (op->kind == HISTORY_TTL && op->out == 0) {
+        (void)snprintf(to, size, " -> none");
+    } else if (has(op, FIELD_OUT)) {
         (void)snprintf(to, size, " -> %s", number_text(op->out, out));
-        return;
-    case HISTORY_SET_IF:
-    case HISTORY_DELETE_IF:
-    case HISTORY_SET_ABSENT:
+    } else if (has(op, FIELD_OK)) {
         (void)snprintf(to, size, " -> %s", op->ok ? "true" : "false");
-        return;
-    case HISTORY_WRITE:
-    case HISTORY_DELETE:
-        break;
+    } else {
+        (void)snprintf(to, size, "%s", "");
     }
-    (void)snprintf(to, size, "%s", "");
 }
 
 size_t history_op_print(const struct history_op *op, char *to, size_t size)
 {
-    char call[80];
-    char answer[NUMBER_SIZE + 8];
+    char call[120];
+    char answer[NUMBER_SIZE + 16];
     print_call(op, call, sizeof call);
     int n;
     if (op->outcome == HISTORY_OK) {

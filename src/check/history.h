@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* A key is absent, or it has a value and perhaps a deadline. What a write does to the deadline is
+ * in struct history_op; deletions, and whatever finds the key absent, leave none. */
 enum history_kind {
     HISTORY_READ,       /* out: the value seen, or absent */
     HISTORY_WRITE,      /* in: the value written */
@@ -15,8 +17,22 @@ enum history_kind {
     HISTORY_DELETE_IF,  /* deletes if the value equals expected; ok says whether it did */
     HISTORY_SET_IF,     /* expected -> in; ok says whether the condition held */
     HISTORY_SET_ABSENT, /* sets in if the key is absent (NX); ok says whether it was */
-    HISTORY_ADD,        /* absent counts as 0; in: the delta; out: the value after it */
+    HISTORY_ADD,        /* absent counts as 0; in: the delta; out: the value after it. Keeps the
+                           deadline */
     HISTORY_GETSET,     /* in: the new value; out: the value before, or absent */
+
+    HISTORY_SET_PRESENT,    /* sets in if the key is present (XX); ok says whether it was */
+    HISTORY_DELETE_PRESENT, /* DEL with its answer: ok says whether there was something to delete */
+    HISTORY_GETDEL,         /* deletes; out: the value before, or absent */
+    HISTORY_EXISTS,         /* EXISTS, STRLEN: ok says whether the key is present */
+    HISTORY_RMW,            /* any function of the value: it was expected and is now in, both of
+                               which the recorder worked out. Of unknown outcome: it turns expected
+                               into in, or has no effect */
+    HISTORY_EXPIRE,         /* sets the deadline if the key is present; ok says whether it was */
+    HISTORY_PERSIST,        /* removes the deadline; ok says whether there was one */
+    HISTORY_GETEX,          /* sets or removes the deadline if the key is present; out: the value */
+    HISTORY_TTL,            /* out: absent, 0 without a deadline, any other number with one; then
+                               deadline says which one, or 0 if that is not known */
 };
 
 enum history_outcome {
@@ -28,20 +44,35 @@ enum history_outcome {
 /* Values are 64-bit numbers; HISTORY_ABSENT stands for a missing key. */
 #define HISTORY_ABSENT INT64_MIN
 
+/* The deadline of a write that leaves the deadline that the key has (KEEPTTL). */
+#define HISTORY_KEEP UINT64_MAX
+
 /* a comes before b if a.end_us < b.begin_us. Equal times count as concurrent, so a coarse clock
- * makes the checkers weaker and never wrong. */
+ * makes the checkers weaker and never wrong.
+ *
+ * A deadline is a name that the recorder gives it: the absolute time if that is known, else any
+ * number of its own, such as one more than the operation's. A value with a deadline may expire,
+ * once: the key is absent from then on until something sets it. It expires no earlier than
+ * not_before_us: an operation that ended before that comes before the expiry. An operation that
+ * begins after not_after_us does not find a value with the deadline. Where operations name the same
+ * deadline, the widest of their bounds count. Without any deadline all of this is zero. */
 struct history_op {
     uint64_t begin_us;
     uint64_t end_us; /* of OK; ignored for the rest. begin_us <= end_us */
     uint64_t key;
     int64_t in;       /* HISTORY_ABSENT where the kind has no input */
-    int64_t expected; /* SET_IF, DELETE_IF: the value compared with (may be HISTORY_ABSENT) */
+    int64_t expected; /* SET_IF, DELETE_IF, RMW: the value before (may be HISTORY_ABSENT) */
     int64_t out;      /* the value returned */
     uint32_t client;
     uint8_t kind;    /* enum history_kind */
     uint8_t outcome; /* enum history_outcome */
-    bool ok;         /* SET_IF, SET_ABSENT, DELETE_IF: the condition held; DELETE: unused */
+    bool ok;         /* the kinds above say what; else unused */
     uint8_t reserved;
+    uint64_t deadline;      /* WRITE, SET_*, GETSET, RMW, GETEX: the new one, 0 for none, or
+                               HISTORY_KEEP; EXPIRE: the new one; TTL: the one seen; else 0 */
+    uint64_t not_before_us; /* of the new deadline: the earliest moment at which the calendar of any
+                               node can have reached it */
+    uint64_t not_after_us;  /* the latest; 0 or UINT64_MAX: not known */
 };
 
 struct history {
@@ -51,8 +82,9 @@ struct history {
 
 /* NULL, or why the operation cannot have been recorded by a sound recorder: a kind or outcome out
  * of range, an end before the beginning, a time of UINT64_MAX - 1 or more, HISTORY_ABSENT given as
- * a number to write or add, or a DELETE_IF whose in differs from expected and is not
- * HISTORY_ABSENT. The checkers assert that it is NULL. */
+ * a number to write or add, a DELETE_IF whose in differs from expected and is not
+ * HISTORY_ABSENT, or a deadline where the kind has none, or whose bounds contradict each other. The
+ * checkers assert that it is NULL. */
 const char *history_op_invalid(const struct history_op *op);
 
 /* "READ", "WRITE", ...; "?" for a number that is no kind. */
@@ -80,9 +112,9 @@ struct check_report {
 };
 
 /* Registers whose writes all write different values: linearizable in O(n log n) by comparing
- * each value's interval (Gibbons and Korach's zones). Only READ and WRITE; the first value of each
- * key is HISTORY_ABSENT. HISTORY_UNKNOWN writes may be seen or not. CHECK_TOO_HARD when a value is
- * written twice or another kind occurs. */
+ * each value's interval (Gibbons and Korach's zones). Only READ, and WRITE without a deadline; the
+ * first value of each key is HISTORY_ABSENT. HISTORY_UNKNOWN writes may be seen or not.
+ * CHECK_TOO_HARD when a value is written twice or another kind occurs. */
 enum check_result check_registers(const struct history *history, struct check_report *report);
 
 /* Any kinds, split by key: Wing and Gong's search with Lowe's cache of visited states. states_max

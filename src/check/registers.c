@@ -29,7 +29,7 @@ struct zone {
 
 static bool is_register(const struct history_op *op)
 {
-    return op->kind == HISTORY_READ || op->kind == HISTORY_WRITE;
+    return op->kind == HISTORY_READ || (op->kind == HISTORY_WRITE && op->deadline == 0);
 }
 
 static int64_t value_of(const struct history_op *op)

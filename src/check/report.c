@@ -69,7 +69,11 @@ static void add_ops(struct check_report *report, const char *title,
     }
     report_line(report, "%s", title);
     for (uint32_t i = 0; i < n; i++) {
-        report_op(report, ops[i]);
+        if (ops[i] == NULL) {
+            report_line(report, "  the value expired");
+        } else {
+            report_op(report, ops[i]);
+        }
     }
 }
 
@@ -82,6 +86,9 @@ void report_stuck(struct check_report *report, uint64_t key, const struct report
     add_ops(report, "the last that changed the value:", stuck->before, stuck->before_n);
     if (stuck->value == HISTORY_ABSENT) {
         report_line(report, "then the key is absent");
+    } else if (stuck->deadline != 0) {
+        report_line(report, "then the value is %" PRId64 " until %" PRIu64, stuck->value,
+                    stuck->deadline);
     } else {
         report_line(report, "then the value is %" PRId64, stuck->value);
     }

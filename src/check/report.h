@@ -15,7 +15,9 @@ struct report_stuck {
     uint64_t done; /* operations that returned and have their place in the order */
     uint64_t total;
     int64_t value;                                      /* of the key after them */
-    const struct history_op *before[REPORT_BEFORE_MAX]; /* the last that changed it, oldest first */
+    uint64_t deadline;                                  /* of the value; 0: none */
+    const struct history_op *before[REPORT_BEFORE_MAX]; /* the last that changed it, oldest first;
+                                                           NULL: the value expired */
     const struct history_op *next[REPORT_NEXT_MAX];     /* one must be next, and none can */
     const struct history_op *later[REPORT_LATER_MAX];   /* must still see value; none restores it */
     uint32_t before_n;

@@ -7,26 +7,33 @@
  * nothing fits it takes the last choice back. A state is the set of operations in the order, and
  * the value; what was reached before is not tried again.
  *
+ * A value with a deadline may also expire: that is a choice like the others, open once the
+ * deadline's not_before_us is not after the first end. It needs no memory, as there is nothing left
+ * to expire until another step sets a deadline. Below, "unknown step" includes an expiry, as
+ * neither must ever happen.
+ *
  * What makes it fast on the histories of a store, each with the reason why no order is missed:
  *
  * R1. A step that changes nothing (a read, a condition that did not hold) is taken at once where it
  *     is allowed: any order of the rest that has it later has it here as well. So is a blind write
  *     of a value nobody asks for, onto another such value, if no forbid is left that it might
- *     serve.
+ *     serve, neither has a deadline, and no step is left that asks for one or keeps it.
  * R2. A step of unknown outcome is taken only where the very next step can use its value, and only
  *     such a step follows. In an order with the fewest unknown steps the next one is no blind
- *     write, for that would need no unknown step before it; so it has a guard, or adds.
+ *     write, for that would need no unknown step before it; so it has a guard, adds, or is an
+ *     expiry.
  * R3. Of unknown steps that are alike, the one that began first is taken first (step_class).
  * R4. A family of values (step.h) must not be left while a step that needs it is outside the order
- *     and none that leads into it is.
+ *     and none that leads into it is. A deadline, that of the key or one yet to be set, leads into
+ *     the family of the absent key.
  * R5. Values whose family no step outside the order asks for are one value to the set of visited
- *     states.
+ *     states; and so are their deadlines, if nobody asks for the absent key or a deadline.
  * R6. A state is not tried if one that differs only in having used fewer unknown steps was: what is
  *     not used yet need never be (seen.h). docs/CHECKERS.md says why R2 and R6 agree.
  *
  * Invariants: I1. the list holds exactly the begins and ends of the returned steps outside the
- * order, ends after begins of the same time. I2. frames are the order. I3. counts in steps.values
- * and steps.forbids are of the steps outside the order. I4. sum and used are of the steps in it. */
+ * order, ends after begins of the same time. I2. frames are the order. I3. the counts in steps are
+ * of the steps outside the order. I4. sum and used are of the steps in it. */
 #include "check/search.h"
 
 #include <inttypes.h>
@@ -39,6 +46,8 @@
 
 #define STATES_MAX_DEFAULT 50000000u
 #define CLASS_NONE UINT32_MAX
+#define CLASS_EXPIRY (UINT32_MAX - 1u)
+#define STEP_NONE UINT32_MAX
 /* How far a report looks for operations that wait for a value; it is for people, not for proof. */
 #define LATER_LOOK_MAX 256u
 
@@ -47,20 +56,21 @@
 
 struct frame {
     uint32_t step;
-    uint32_t class;  /* of a step of unknown outcome; CLASS_NONE: it returned */
-    uint32_t before; /* the value it was taken at */
-    bool forced;     /* by R1: not a choice, so there is nothing else to try */
+    uint32_t class;     /* of a step of unknown outcome; CLASS_NONE: it returned; CLASS_EXPIRY */
+    struct held before; /* what it was taken at */
+    bool forced;        /* by R1: not a choice, so there is nothing else to try */
 };
 
 /* Where the search for the next choice goes on. */
 struct cursor {
     uint32_t entry;
     uint32_t class;
+    bool expired; /* an expiry was tried */
 };
 
 struct choice {
-    uint32_t step;
-    uint32_t class;
+    uint32_t step;  /* STEP_NONE: an expiry */
+    uint32_t class; /* as in struct frame */
 };
 
 struct search {
@@ -70,7 +80,7 @@ struct search {
     struct frame *frames;
     uint32_t frames_n;
     uint32_t left; /* returned steps outside the order */
-    uint32_t value;
+    struct held held;
     struct fingerprint sum; /* of the returned steps in the order */
     uint64_t *used;         /* bits, of the unknown steps in the order */
     struct seen seen;
@@ -82,8 +92,7 @@ struct search {
 /* What the steps that may come next wait for; made anew for each look, as values move. */
 struct look {
     uint64_t first_end_us;
-    bool forbids; /* one waits for any other value than the present */
-    bool sums;    /* one of unknown outcome can add to any value */
+    bool others; /* one waits for more than a certain value, or adds to any */
 };
 
 static bool is_begin(uint32_t entry)
@@ -151,7 +160,7 @@ static void search_deinit(struct search *s)
 
 static bool search_init(struct search *s, const struct history_op *const *ops, size_t n)
 {
-    *s = (struct search){.value = VALUE_ABSENT};
+    *s = (struct search){.held = {VALUE_ABSENT, DEADLINE_NONE}};
     if (!steps_init(&s->steps, ops, n)) {
         return false;
     }
@@ -161,7 +170,8 @@ static bool search_init(struct search *s, const struct history_op *const *ops, s
     size_t entries = 2 * (size_t)s->steps.returned_n + 1;
     s->next = calloc(entries, sizeof *s->next);
     s->prev = calloc(entries, sizeof *s->prev);
-    s->frames = calloc((size_t)s->steps.n + 1, sizeof *s->frames);
+    /* Each step may be followed by the expiry of what it left. */
+    s->frames = calloc(2 * (size_t)s->steps.n + 1, sizeof *s->frames);
     s->used = calloc(words + 1, sizeof *s->used);
     if (s->next == NULL || s->prev == NULL || s->frames == NULL || s->used == NULL ||
         !make_list(s)) {
@@ -192,9 +202,14 @@ static void flip_used(struct search *s, uint32_t step)
 }
 
 /* Takes a step into the order. */
-static void take(struct search *s, struct choice choice, uint32_t after, bool forced)
+static void take(struct search *s, struct choice choice, struct held after, bool forced)
 {
-    s->frames[s->frames_n++] = (struct frame){choice.step, choice.class, s->value, forced};
+    HK_ASSERT(after.value != VALUE_ABSENT || after.deadline == DEADLINE_NONE);
+    s->frames[s->frames_n++] = (struct frame){choice.step, choice.class, s->held, forced};
+    s->held = after;
+    if (choice.class == CLASS_EXPIRY) {
+        return;
+    }
     steps_leave(&s->steps, choice.step);
     if (choice.class == CLASS_NONE) {
         s->sum = fingerprint_xor(s->sum, fingerprint_of(choice.step));
@@ -205,14 +220,16 @@ static void take(struct search *s, struct choice choice, uint32_t after, bool fo
         flip_used(s, choice.step);
         s->steps.classes[choice.class].next++;
     }
-    s->value = after;
 }
 
 /* Takes the last step of the order back. */
 static struct frame take_back(struct search *s)
 {
     struct frame f = s->frames[--s->frames_n];
-    s->value = f.before;
+    s->held = f.before;
+    if (f.class == CLASS_EXPIRY) {
+        return f;
+    }
     if (f.class == CLASS_NONE) {
         s->sum = fingerprint_xor(s->sum, fingerprint_of(f.step));
         s->left++;
@@ -231,16 +248,23 @@ static const struct value *value_at(const struct search *s, uint32_t value)
     return &s->steps.values.at[value];
 }
 
+/* Whether a step outside the order asks for the value's family. */
+static bool is_asked(const struct search *s, uint32_t value)
+{
+    return steps_family(&s->steps, value)->asked > 0;
+}
+
 /* R1. */
 static bool is_free(const struct search *s, uint32_t i)
 {
     const struct step *step = &s->steps.at[i];
     if (step_is_pure(step)) {
-        return step_allows(step, s->value);
+        return step_allows(&s->steps, step, s->held);
     }
-    return step->need == VALUE_NONE && s->steps.forbids == 0 &&
-           steps_family(&s->steps, s->value)->asked == 0 &&
-           steps_family(&s->steps, step->make)->asked == 0;
+    bool timeless = s->held.deadline == DEADLINE_NONE && s->steps.untils == 0 &&
+                    (step->until_make == DEADLINE_NONE || s->steps.deadlines_n == 0);
+    return step->blind && s->steps.forbids == 0 && timeless && !is_asked(s, s->held.value) &&
+           !is_asked(s, step->make);
 }
 
 /* Takes all that R1 gives. Taking one can move the first end, and make another value unasked. */
@@ -257,19 +281,21 @@ static void settle(struct search *s)
                 continue;
             }
             uint32_t before = s->prev[entry];
-            uint32_t make = s->steps.at[i].make;
-            take(s, (struct choice){i, CLASS_NONE}, make == VALUE_NONE ? s->value : make, true);
+            take(s, (struct choice){i, CLASS_NONE}, steps_after(&s->steps, i, s->held), true);
             entry = s->next[before];
             again = true;
         }
     }
 }
 
-/* R4, after a step left the value before. */
+/* R4, after a step left what was there before. */
 static bool is_lost(const struct search *s, uint32_t before)
 {
     const struct family *left = steps_family(&s->steps, before);
-    return left != steps_family(&s->steps, s->value) && left->needed > 0 && left->makers == 0;
+    bool may_expire =
+        left == steps_family(&s->steps, VALUE_ABSENT) && s->held.deadline != DEADLINE_NONE;
+    return left != steps_family(&s->steps, s->held.value) && left->needed > 0 &&
+           left->makers == 0 && !may_expire;
 }
 
 static void want(struct search *s, uint32_t value)
@@ -285,6 +311,15 @@ static bool class_is_open(const struct search *s, uint32_t class, uint64_t first
     return c->next < c->end && s->steps.at[c->next].begin_us <= first_end_us;
 }
 
+static void look_at(struct search *s, const struct step *step, struct look *look)
+{
+    want(s, step->need);
+    want(s, step->need_or);
+    bool keeps = step->until_make == DEADLINE_KEEP && !step_is_pure(step);
+    look->others = look->others || step->forbid != VALUE_NONE || step->sum ||
+                   step->until_need != DEADLINE_ANY || (keeps && s->steps.deadlines_n > 0);
+}
+
 /* Marks the values that the steps which may come next wait for. */
 static struct look look_around(struct search *s)
 {
@@ -292,27 +327,32 @@ static struct look look_around(struct search *s)
     s->looks++;
     uint32_t entry = s->next[HEAD];
     for (; is_begin(entry); entry = s->next[entry]) {
-        const struct step *step = &s->steps.at[step_of_entry(entry)];
-        want(s, step->need);
-        want(s, step->need_or);
-        look.forbids = look.forbids || step->forbid != VALUE_NONE;
+        look_at(s, &s->steps.at[step_of_entry(entry)], &look);
     }
     HK_ASSERT(entry != HEAD);
     look.first_end_us = s->steps.at[step_of_entry(entry)].end_us;
     for (uint32_t class = 0; class < s->steps.classes_n; class ++) {
         if (class_is_open(s, class, look.first_end_us)) {
-            const struct step *step = &s->steps.at[s->steps.classes[class].next];
-            want(s, step->need);
-            look.sums = look.sums || step->sum;
+            look_at(s, &s->steps.at[s->steps.classes[class].next], &look);
         }
     }
     return look;
 }
 
-/* Whether the step is allowed at every value, and leaves its own. */
-static bool is_blind(const struct step *step)
+static bool may_expire(const struct search *s, uint32_t deadline, uint64_t first_end_us)
 {
-    return step->need == VALUE_NONE && step->forbid == VALUE_NONE && !step->sum;
+    return deadline != DEADLINE_NONE && s->steps.deadlines[deadline].not_before_us <= first_end_us;
+}
+
+/* R2: whether the very next step can use what an unknown step leaves. */
+static bool is_useful(const struct search *s, const struct look *look, struct held after)
+{
+    bool expires = may_expire(s, after.deadline, look->first_end_us);
+    if (s->steps.forbids == 0 && s->steps.untils == 0 && !is_asked(s, after.value) &&
+        !(after.deadline != DEADLINE_NONE && is_asked(s, VALUE_ABSENT))) {
+        return false;
+    }
+    return look->others || expires || value_at(s, after.value)->wanted_at == s->looks;
 }
 
 /* R2: the last step is of unknown outcome, and nothing has used its value yet. */
@@ -321,29 +361,42 @@ static bool must_be_guarded(const struct search *s)
     return s->frames_n > 0 && s->frames[s->frames_n - 1].class != CLASS_NONE;
 }
 
-/* The next step of unknown outcome that R2 admits, from cursor->class on. */
-static enum check_result next_unknown(struct search *s, struct cursor *cursor,
-                                      struct choice *choice_out, uint32_t *after_out)
+static bool same_held(struct held a, struct held b)
 {
-    if (cursor->class >= s->steps.classes_n) {
+    return a.value == b.value && a.deadline == b.deadline;
+}
+
+/* The expiry, if it was not tried, then the next step of unknown outcome that R2 admits. */
+static enum check_result next_unknown(struct search *s, struct cursor *cursor,
+                                      struct choice *choice_out, struct held *after_out)
+{
+    bool expiry = !cursor->expired && s->held.deadline != DEADLINE_NONE;
+    if (!expiry && cursor->class >= s->steps.classes_n) {
         return CHECK_REFUSED;
     }
     struct look look = look_around(s);
+    const struct held absent = {VALUE_ABSENT, DEADLINE_NONE};
+    cursor->expired = true;
+    if (expiry && may_expire(s, s->held.deadline, look.first_end_us) &&
+        is_useful(s, &look, absent)) {
+        *choice_out = (struct choice){STEP_NONE, CLASS_EXPIRY};
+        *after_out = absent;
+        return CHECK_ACCEPTED;
+    }
     bool guarded = must_be_guarded(s);
     while (cursor->class < s->steps.classes_n) {
         uint32_t class = cursor->class ++;
         uint32_t i = s->steps.classes[class].next;
         if (!class_is_open(s, class, look.first_end_us) ||
-            !step_allows(&s->steps.at[i], s->value) || (guarded && is_blind(&s->steps.at[i]))) {
+            !step_allows(&s->steps, &s->steps.at[i], s->held) ||
+            (guarded && s->steps.at[i].blind)) {
             continue;
         }
-        uint32_t after = steps_after(&s->steps, i, s->value);
-        if (after == VALUE_NONE) {
+        struct held after = steps_after(&s->steps, i, s->held);
+        if (after.value == VALUE_NONE) {
             return CHECK_NOMEM;
         }
-        bool useful = s->steps.forbids > 0 || steps_family(&s->steps, after)->asked > 0;
-        if (after != s->value && useful &&
-            (look.forbids || look.sums || value_at(s, after)->wanted_at == s->looks)) {
+        if (!same_held(after, s->held) && is_useful(s, &look, after)) {
             *choice_out = (struct choice){i, class};
             *after_out = after;
             return CHECK_ACCEPTED;
@@ -355,15 +408,16 @@ static enum check_result next_unknown(struct search *s, struct cursor *cursor,
 /* The next choice from the cursor on: CHECK_ACCEPTED, or CHECK_REFUSED if there is none. Those that
  * returned come first: most unknown steps never happened, and one too early costs a subtree. */
 static enum check_result next_choice(struct search *s, struct cursor *cursor,
-                                     struct choice *choice_out, uint32_t *after_out)
+                                     struct choice *choice_out, struct held *after_out)
 {
     bool guarded = must_be_guarded(s);
     while (is_begin(cursor->entry)) {
         uint32_t i = step_of_entry(cursor->entry);
         cursor->entry = s->next[cursor->entry];
-        if (step_allows(&s->steps.at[i], s->value) && !(guarded && is_blind(&s->steps.at[i]))) {
+        if (step_allows(&s->steps, &s->steps.at[i], s->held) &&
+            !(guarded && s->steps.at[i].blind)) {
             *choice_out = (struct choice){i, CLASS_NONE};
-            *after_out = steps_after(&s->steps, i, s->value);
+            *after_out = steps_after(&s->steps, i, s->held);
             return CHECK_ACCEPTED;
         }
     }
@@ -379,19 +433,27 @@ static bool backtrack(struct search *s, struct cursor *cursor_out)
         if (f.forced) {
             continue;
         }
-        *cursor_out = f.class == CLASS_NONE ? (struct cursor){s->next[2 * f.step + 1], 0}
-                                            : (struct cursor){HEAD, f.class + 1};
+        *cursor_out = (struct cursor){.entry = HEAD, .expired = true};
+        if (f.class == CLASS_NONE) {
+            *cursor_out = (struct cursor){.entry = s->next[2 * f.step + 1]};
+        } else if (f.class != CLASS_EXPIRY) {
+            cursor_out->class = f.class + 1;
+        }
         return true;
     }
     return false;
 }
 
-/* Adds the state to those visited. The value enters by R5. */
+/* Adds the state to those visited. What the key holds enters by R5. */
 static enum seen_result visit(struct search *s)
 {
-    bool asked = steps_family(&s->steps, s->value)->asked > 0;
-    uint64_t value = (uint64_t)1 << 32 | (asked ? s->value : VALUE_NONE);
-    return seen_add(&s->seen, fingerprint_xor(s->sum, fingerprint_of(value)), s->used);
+    bool asked = is_asked(s, s->held.value);
+    uint64_t value = (uint64_t)1 << 32 | (asked ? s->held.value : VALUE_NONE);
+    struct fingerprint sum = fingerprint_xor(s->sum, fingerprint_of(value));
+    if (asked || s->steps.untils > 0 || is_asked(s, VALUE_ABSENT)) {
+        sum = fingerprint_xor(sum, fingerprint_of((uint64_t)1 << 33 | s->held.deadline));
+    }
+    return seen_add(&s->seen, sum, s->used);
 }
 
 /* The steps that changed the value last, oldest first. */
@@ -399,16 +461,17 @@ static void note_before(struct search *s)
 {
     uint32_t changes[REPORT_BEFORE_MAX];
     uint32_t n = 0;
-    uint32_t after = s->value;
+    struct held after = s->held;
     for (uint32_t i = s->frames_n; i-- > 0 && n < REPORT_BEFORE_MAX;) {
-        if (s->frames[i].before != after) {
+        if (!same_held(s->frames[i].before, after)) {
             changes[n++] = s->frames[i].step;
         }
         after = s->frames[i].before;
     }
     s->stuck.before_n = n;
     for (uint32_t i = 0; i < n; i++) {
-        s->stuck.before[i] = s->steps.at[changes[n - 1 - i]].op;
+        uint32_t step = changes[n - 1 - i];
+        s->stuck.before[i] = step == STEP_NONE ? NULL : s->steps.at[step].op;
     }
 }
 
@@ -423,20 +486,21 @@ static void note_stuck(struct search *s)
     s->stuck = (struct report_stuck){
         .done = done,
         .total = s->steps.returned_n,
-        .value = value_at(s, s->value)->number,
+        .value = value_at(s, s->held.value)->number,
+        .deadline = s->steps.deadlines[s->held.deadline].name,
     };
     note_before(s);
     uint32_t entry = s->next[HEAD];
     for (; is_begin(entry) && s->stuck.next_n < REPORT_NEXT_MAX; entry = s->next[entry]) {
         s->stuck.next[s->stuck.next_n++] = s->steps.at[step_of_entry(entry)].op;
     }
-    if (steps_family(&s->steps, s->value)->makers > 0) {
+    if (steps_family(&s->steps, s->held.value)->makers > 0) {
         return;
     }
     uint32_t look = 0;
     for (entry = s->next[HEAD]; entry != HEAD && look < LATER_LOOK_MAX; entry = s->next[entry]) {
         const struct step *step = &s->steps.at[step_of_entry(entry)];
-        if (is_begin(entry) && step->need == s->value && s->stuck.later_n < REPORT_LATER_MAX) {
+        if (is_begin(entry) && step->need == s->held.value && s->stuck.later_n < REPORT_LATER_MAX) {
             s->stuck.later[s->stuck.later_n++] = step->op;
         }
         look++;
@@ -447,7 +511,7 @@ static void note_stuck(struct search *s)
 static enum check_result run(struct search *s, uint64_t states_max, uint64_t *states)
 {
     bool fresh = true; /* the order grew, and the state is not yet known to be new */
-    struct cursor cursor = {0};
+    struct cursor cursor = {.entry = HEAD};
     for (;;) {
         if (fresh) {
             settle(s);
@@ -462,18 +526,18 @@ static enum check_result run(struct search *s, uint64_t states_max, uint64_t *st
                 return CHECK_TOO_HARD;
             }
             *states += seen == SEEN_NEW;
-            cursor = (struct cursor){s->next[HEAD], 0};
+            cursor = (struct cursor){.entry = s->next[HEAD]};
             if (seen == SEEN_BEFORE && !backtrack(s, &cursor)) {
                 return CHECK_REFUSED;
             }
             fresh = false;
         }
         struct choice choice;
-        uint32_t after;
+        struct held after;
         switch (next_choice(s, &cursor, &choice, &after)) {
         case CHECK_ACCEPTED:
             take(s, choice, after, false);
-            if (is_lost(s, s->frames[s->frames_n - 1].before)) {
+            if (is_lost(s, s->frames[s->frames_n - 1].before.value)) {
                 (void)take_back(s);
                 break;
             }

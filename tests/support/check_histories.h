@@ -28,11 +28,22 @@ struct history_op op_unknown(struct history_op op);
 struct history_op op_failed(struct history_op op);
 struct history_op op_of_key(struct history_op op, uint64_t key);
 
-/* Runs the operation against a value, fills in out and ok; returns the value afterwards. An ADD
- * that does not fit changes nothing and has out ABSENT. */
-int64_t register_apply(struct history_op *op, int64_t value);
+/* The operation with a deadline that may have been reached from not_before_us on. */
+struct history_op op_until(struct history_op op, uint64_t deadline, uint64_t not_before_us);
 
-/* Tries every order of every choice of the unknown operations, of at most 16 operations. */
+/* What a key holds: deadline 0 is none, and an absent key has none. */
+struct reg {
+    int64_t value;
+    uint64_t deadline;
+};
+
+/* Runs the operation against what a key holds, fills in out and ok, and deadline if it is a TTL;
+ * returns what it holds afterwards. An ADD that does not fit changes nothing and has out ABSENT. An
+ * RMW has an effect if the value is the expected one, and ok then. */
+struct reg register_apply(struct history_op *op, struct reg before);
+
+/* Tries every order of every choice of the unknown operations and of expiries, of at most 16
+ * operations. */
 bool brute_accepts(const struct history *history);
 
 struct generate {
@@ -45,13 +56,15 @@ struct generate {
     uint32_t length_us; /* operations take up to this long, and clients pause as long */
     uint32_t unknown_ppm;
     uint32_t failed_ppm;
+    uint32_t deadline_ppm; /* how many of those that can set a deadline do; needed for EXPIRE */
 };
 
 /* Operations against a real register, each at a random moment between its begin and end: certainly
  * linearizable. ops has room for generate->ops; they come in order of effect. */
 void generate_history(struct random *r, const struct generate *g, struct history_op *ops);
 
-/* Changes an answer, an input or a time of one operation; the result may well be linearizable. */
+/* Changes an answer, an input, a time or a deadline of one operation; the result may well be
+ * linearizable. */
 void corrupt_history(struct random *r, const struct generate *g, struct history *history);
 
 #endif

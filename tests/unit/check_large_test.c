@@ -14,6 +14,7 @@
 
 #define KIND(k) (1u << (k))
 #define ALL_KINDS (KIND(HISTORY_GETSET + 1) - 1)
+#define EVERY_KIND (KIND(HISTORY_TTL + 1) - 1)
 #define READ_WRITE (KIND(HISTORY_READ) | KIND(HISTORY_WRITE))
 
 /* A search that needs more has lost one of the things that make it fast. */
@@ -186,6 +187,27 @@ static void test_added_values(void **state)
     run_kinds(&g, 10);
 }
 
+/* Every kind, on one key, with deadlines that are reached. */
+static void test_deadlines(void **state)
+{
+    (void)state;
+    struct generate g = {.ops = 1000,
+                         .clients = 8,
+                         .keys = 1,
+                         .kinds = EVERY_KIND & ~KIND(HISTORY_ADD),
+                         .length_us = 100,
+                         .unknown_ppm = 50000,
+                         .deadline_ppm = 300000};
+    run_kinds(&g, 10);
+    g.values = 3;
+    run_kinds(&g, 10);
+    g.values = 0;
+    g.value_gap = 1000;
+    g.kinds = EVERY_KIND;
+    g.ops = 500;
+    run_kinds(&g, 10);
+}
+
 static void test_many_keys(void **state)
 {
     (void)state;
@@ -204,7 +226,7 @@ int main(void)
         cmocka_unit_test(test_registers), cmocka_unit_test(test_small_changes),
         cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_counter),   cmocka_unit_test(test_added_values),
-        cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_deadlines), cmocka_unit_test(test_many_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,6 +186,121 @@ static void test_counters(void **state)
            op_getset(4, 5, 2, 1));
 }
 
+static struct history_op op_expire(uint64_t begin_us, uint64_t end_us, uint64_t deadline,
+                                   uint64_t not_before_us, bool ok)
+{
+    return op_until(op_of(HISTORY_EXPIRE, begin_us, end_us, ABSENT, ABSENT, ABSENT, ok), deadline,
+                    not_before_us);
+}
+
+static struct history_op op_persist(uint64_t begin_us, uint64_t end_us, bool ok)
+{
+    return op_of(HISTORY_PERSIST, begin_us, end_us, ABSENT, ABSENT, ABSENT, ok);
+}
+
+/* deadline: the one seen; 0 with an out of 1: one of unknown name. */
+static struct history_op op_ttl(uint64_t begin_us, uint64_t end_us, int64_t out, uint64_t deadline)
+{
+    return op_until(op_of(HISTORY_TTL, begin_us, end_us, ABSENT, ABSENT, out, false), deadline, 0);
+}
+
+static void test_expiry(void **state)
+{
+    (void)state;
+    ACCEPT("gone when its deadline may have come", op_until(op_write(0, 1, 1), 7, 5),
+           op_read(4, 5, ABSENT));
+    REFUSE("gone too early", op_until(op_write(0, 1, 1), 7, 6), op_read(4, 5, ABSENT));
+    ACCEPT("not yet gone", op_until(op_write(0, 1, 1), 7, 5), op_read(90, 95, 1));
+    REFUSE("an expired value rises again", op_until(op_write(0, 1, 1), 7, 5), op_read(6, 7, ABSENT),
+           op_read(8, 9, 1));
+    REFUSE("it expires twice", op_until(op_write(0, 1, 1), 7, 5), op_read(6, 7, ABSENT),
+           op_write(8, 9, 2), op_read(10, 11, ABSENT));
+    REFUSE("an expiry hits the value that came after", op_until(op_write(0, 1, 1), 7, 5),
+           op_write(2, 3, 2), op_read(6, 7, ABSENT));
+    ACCEPT("an expired key is free for NX", op_until(op_write(0, 1, 1), 7, 5),
+           op_set_absent(6, 7, 2, true), op_read(8, 9, 2));
+    ACCEPT("an unknown write expired unseen", op_write(0, 1, 1),
+           op_until(op_unknown(op_write(2, 2, 2)), 7, 5), op_read(6, 7, ABSENT));
+    REFUSE("the same, before the deadline", op_write(0, 1, 1),
+           op_until(op_unknown(op_write(2, 2, 2)), 7, 8), op_read(6, 7, ABSENT));
+    struct history_op late = op_until(op_write(0, 1, 1), 7, 5);
+    late.not_after_us = 10;
+    ACCEPT("seen at the last moment", late, op_read(10, 15, 1));
+    REFUSE("seen when it must be gone", late, op_read(11, 15, 1));
+    REFUSE("a condition sees it when it must be gone", late, op_set_absent(11, 15, 2, false));
+    ACCEPT("written over when it must be gone", late, op_write(11, 15, 2), op_read(16, 17, 2));
+    REFUSE("kept when it must be gone", late, op_until(op_write(11, 15, 2), HISTORY_KEEP, 0),
+           op_ttl(16, 17, 1, 7));
+}
+
+static void test_deadlines(void **state)
+{
+    (void)state;
+    struct history_op kept = op_until(op_write(2, 3, 2), HISTORY_KEEP, 0);
+    ACCEPT("EXPIRE, then gone", op_write(0, 1, 1), op_expire(2, 3, 7, 5, true),
+           op_read(6, 7, ABSENT));
+    REFUSE("EXPIRE of nothing says it did", op_expire(2, 3, 7, 5, true));
+    ACCEPT("EXPIRE of nothing", op_expire(2, 3, 7, 5, false), op_write(4, 5, 1), op_read(6, 7, 1));
+    REFUSE("EXPIRE had no effect, yet the key expires", op_expire(0, 1, 7, 2, false),
+           op_write(2, 3, 1), op_read(6, 7, ABSENT));
+    REFUSE("expired after PERSIST", op_until(op_write(0, 1, 1), 7, 5), op_persist(2, 3, true),
+           op_read(6, 7, ABSENT));
+    REFUSE("PERSIST of a key without a deadline says it did", op_write(0, 1, 1),
+           op_persist(2, 3, true));
+    ACCEPT("PERSIST of a key without a deadline", op_write(0, 1, 1), op_persist(2, 3, false));
+    REFUSE("PERSIST missed the deadline", op_until(op_write(0, 1, 1), 7, 5),
+           op_persist(2, 3, false));
+    ACCEPT("PERSIST was too late", op_until(op_write(0, 1, 1), 7, 5), op_persist(6, 7, false),
+           op_read(8, 9, ABSENT));
+    ACCEPT("a deadline is kept", op_until(op_write(0, 1, 1), 7, 5), kept, op_ttl(4, 4, 1, 7),
+           op_read(6, 7, ABSENT));
+    REFUSE("a deadline that was kept is gone", op_until(op_write(0, 1, 1), 7, 9), kept,
+           op_ttl(4, 5, 0, 0));
+    REFUSE("a deadline that was written over is there", op_until(op_write(0, 1, 1), 7, 9),
+           op_write(2, 3, 2), op_ttl(4, 5, 1, 7));
+    REFUSE("a deadline that nobody set", op_write(0, 1, 1), op_ttl(2, 3, 1, 7));
+    REFUSE("another deadline than the one set", op_until(op_write(0, 1, 1), 7, 9),
+           op_until(op_unknown(op_write(9, 9, 2)), 8, 20), op_ttl(2, 3, 1, 8));
+    ACCEPT("a deadline of unknown name", op_until(op_write(0, 1, 1), 7, 9), op_ttl(2, 3, 1, 0));
+    ACCEPT("TTL of a key without a deadline", op_write(0, 1, 1), op_ttl(2, 3, 0, 0));
+    ACCEPT("TTL of no key", op_ttl(2, 3, ABSENT, 0));
+    ACCEPT("ADD keeps the deadline", op_until(op_write(0, 1, 1), 7, 9), op_add(2, 3, 2, 3),
+           op_ttl(4, 5, 1, 7));
+    ACCEPT("GETEX takes the deadline away", op_until(op_write(0, 1, 1), 7, 9),
+           op_of(HISTORY_GETEX, 2, 3, ABSENT, ABSENT, 1, false), op_ttl(4, 5, 0, 0));
+    REFUSE("GETEX took the deadline away", op_until(op_write(0, 1, 1), 7, 5),
+           op_of(HISTORY_GETEX, 2, 3, ABSENT, ABSENT, 1, false), op_read(9, 10, ABSENT));
+}
+
+static void test_presence(void **state)
+{
+    (void)state;
+    const int64_t no = ABSENT;
+    ACCEPT("XX of a key", op_write(0, 1, 1), op_of(HISTORY_SET_PRESENT, 2, 3, 2, no, no, true),
+           op_read(4, 5, 2));
+    REFUSE("XX of nothing", op_of(HISTORY_SET_PRESENT, 2, 3, 2, no, no, true));
+    REFUSE("XX of a key does nothing", op_write(0, 1, 1),
+           op_of(HISTORY_SET_PRESENT, 2, 3, 2, no, no, false));
+    ACCEPT("one of two DELs finds the key", op_write(0, 1, 1),
+           op_of(HISTORY_DELETE_PRESENT, 2, 9, no, no, no, true),
+           op_of(HISTORY_DELETE_PRESENT, 2, 9, no, no, no, false));
+    REFUSE("two DELs find the key", op_write(0, 1, 1),
+           op_of(HISTORY_DELETE_PRESENT, 2, 9, no, no, no, true),
+           op_of(HISTORY_DELETE_PRESENT, 2, 9, no, no, no, true));
+    REFUSE("two GETDELs take the value", op_write(0, 1, 1),
+           op_of(HISTORY_GETDEL, 2, 9, no, no, 1, false),
+           op_of(HISTORY_GETDEL, 2, 9, no, no, 1, false));
+    REFUSE("EXISTS of a deleted key", op_write(0, 1, 1), op_delete(2, 3),
+           op_of(HISTORY_EXISTS, 4, 5, no, no, no, true));
+    ACCEPT("appended twice", op_write(0, 1, 1), op_of(HISTORY_RMW, 2, 9, 2, 1, no, false),
+           op_of(HISTORY_RMW, 2, 9, 3, 2, no, false), op_read(10, 11, 3));
+    REFUSE("two appended to the same text", op_write(0, 1, 1),
+           op_of(HISTORY_RMW, 2, 9, 2, 1, no, false), op_of(HISTORY_RMW, 2, 9, 3, 1, no, false));
+    ACCEPT("one appended, perhaps", op_write(0, 1, 1),
+           op_unknown(op_of(HISTORY_RMW, 2, 2, 2, 1, no, false)), op_read(4, 5, 1),
+           op_read(6, 7, 2));
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -240,6 +355,26 @@ static void test_reports(void **state)
                                      "  4..5 client 1 key 1: READ -> 2\n");
 }
 
+static void test_report_of_expiry(void **state)
+{
+    (void)state;
+    struct check_report report;
+    struct history_op gone[] = {op_until(op_write(0, 1, 1), 7, 3), op_read(4, 5, ABSENT),
+                                op_set_absent(6, 7, 2, false)};
+    assert_int_equal(check_linearizable(&(struct history){gone, 3}, 0, &report), CHECK_REFUSED);
+    assert_string_equal(report.text,
+                        "key 1: no order explains all of the 3 operations; the best places 2\n"
+                        "the last that changed the value:\n"
+                        "  0..1 client 1 key 1: WRITE 1 until 7\n"
+                        "  the value expired\n"
+                        "then the key is absent\n"
+                        "and none of these can be next:\n"
+                        "  6..7 client 1 key 1: SET_ABSENT 2 -> false\n");
+    gone[0].not_before_us = 9;
+    assert_int_equal(check_linearizable(&(struct history){gone, 3}, 0, &report), CHECK_REFUSED);
+    assert_non_null(strstr(report.text, "then the value is 1 until 7\n"));
+}
+
 static void test_report_is_cut(void **state)
 {
     (void)state;
@@ -273,6 +408,18 @@ static void test_print(void **state)
     op = op_read(1, 2, ABSENT);
     assert_int_equal(history_op_print(&op, line, 9), 35);
     assert_string_equal(line, "1..2 cli");
+    op = op_until(op_set_if(12, 40, 1, 2, true), 70, 60);
+    (void)history_op_print(&op, line, sizeof line);
+    assert_string_equal(line, "12..40 client 1 key 1: SET_IF 1 to 2 until 70 -> true");
+    op = op_until(op_write(1, 2, 3), HISTORY_KEEP, 0);
+    (void)history_op_print(&op, line, sizeof line);
+    assert_string_equal(line, "1..2 client 1 key 1: WRITE 3 keeping");
+    op = op_ttl(1, 2, 1, 70);
+    (void)history_op_print(&op, line, sizeof line);
+    assert_string_equal(line, "1..2 client 1 key 1: TTL -> until 70");
+    op = op_ttl(1, 2, 0, 0);
+    (void)history_op_print(&op, line, sizeof line);
+    assert_string_equal(line, "1..2 client 1 key 1: TTL -> none");
     assert_string_equal(history_kind_name(HISTORY_GETSET), "GETSET");
     assert_string_equal(history_kind_name(200), "?");
 }
@@ -294,6 +441,20 @@ static void test_invalid(void **state)
     assert_null(history_op_invalid(&op));
     op.in = 3;
     assert_non_null(history_op_invalid(&op));
+    op = op_until(op_write(0, 1, 1), 7, 5);
+    assert_null(history_op_invalid(&op));
+    op.not_after_us = 4;
+    assert_non_null(history_op_invalid(&op));
+    op = op_until(op_read(0, 1, 1), 7, 5);
+    assert_non_null(history_op_invalid(&op));
+    op = op_expire(0, 1, 0, 0, true);
+    assert_non_null(history_op_invalid(&op));
+    op = op_expire(0, 1, HISTORY_KEEP, 0, true);
+    assert_non_null(history_op_invalid(&op));
+    op = op_ttl(0, 1, 0, 7);
+    assert_non_null(history_op_invalid(&op));
+    op = op_until(op_add(0, 1, 1, 1), HISTORY_KEEP, 0);
+    assert_non_null(history_op_invalid(&op));
     op = op_read(0, 1, 1);
     op.kind = 99;
     assert_non_null(history_op_invalid(&op));
@@ -308,6 +469,8 @@ int main(void)
         cmocka_unit_test(test_reads),          cmocka_unit_test(test_keys),
         cmocka_unit_test(test_unknown_writes), cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_deletes),        cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_expiry),         cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_presence),       cmocka_unit_test(test_report_of_expiry),
         cmocka_unit_test(test_limits),         cmocka_unit_test(test_reports),
         cmocka_unit_test(test_report_is_cut),  cmocka_unit_test(test_print),
         cmocka_unit_test(test_invalid),
