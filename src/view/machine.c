@@ -14,15 +14,15 @@
  *       one waits for grants: both concern progress, neither safety.
  *
  *   step                               spec/View.tla          function (file)
- *   heartbeat, grant                   Grant, MayGrant        view_on_heartbeat (heartbeat.c)
+ *   heartbeat, grant                   Grant, Arrive          view_on_heartbeat (heartbeat.c)
  *   lease                              HoldsLease             view_lease_update (heartbeat.c)
  *   phase one                          Prepare, Promise       view_ballot_start (proposer.c),
  *                                                             view_acceptor_prepare (acceptor.c)
  *   phase two                          Propose, Hold, Accept  phase_two (proposer.c),
  *                                                             view_acceptor_accept (acceptor.c)
- *   which view to propose              Free                   view_plan_make (membership.c)
- *   m-update                           Learn                  view_learn (membership.c)
- *   first view, recover                Boot, -                bootstrap.c
+ *   which view to propose              Choices, Plans         view_plan_make (membership.c)
+ *   m-update                           Decide, Learn          view_learn (membership.c)
+ *   first view, recover                Firsts, Recover        bootstrap.c
  *
  *   I1  The view held is a valid one; it only ever moves to later epochs.
  *   I2  What is accepted was promised, is of the next instance, and follows the view held.
@@ -426,29 +426,44 @@ uint64_t view_ignored_count(const struct view_machine *m, enum view_ignored why)
     return m->ignored[why];
 }
 
-void view_check(const struct view_machine *m)
+const char *view_broken(const struct view_machine *m)
 {
     const struct view_acceptor *a = &m->acceptor;
 
-    /* I1 */
-    HK_ASSERT(m->view.epoch == 0 || view_invalid(&m->view) == NULL);
-    /* I2 */
-    HK_ASSERT(view_ballot_compare(&a->accepted, &a->promised) <= 0);
-    HK_ASSERT(view_ballot_none(&a->held) || view_ballot_compare(&a->held, &a->promised) == 0);
-    HK_ASSERT(view_ballot_none(&a->accepted) ||
-              view_succession_invalid(&m->view, &a->accepted_view) == NULL);
-    /* I3 */
-    HK_ASSERT(m->lease_until_us == 0 ||
-              (!m->leaving && view_operational(&m->view, m->config.self, m->config.nonce)));
-    /* I4 */
-    HK_ASSERT(!view_rule(m, VIEW_RULE_PROMISE_DROPS) || view_ballot_none(&a->held) ||
-              m->now_us >= a->quiet_until_us ||
-              nodeset_within(view_dropped(&m->view, &a->held_view), view_denied(m)));
-    /* I5 */
-    for (nodeset rest = m->view.live & ~nodeset_of(m->config.self); rest != 0; rest &= rest - 1) {
-        uint8_t node = nodeset_first(rest);
-        HK_ASSERT(m->member[node].nonce == m->view.members[node].nonce);
-        HK_ASSERT(m->member[node].granted_until_us <= m->now_us + m->config.lease_us);
-        HK_ASSERT(!m->member[node].left || m->member[node].granted_until_us == 0);
+    if (m->view.epoch != 0 && view_invalid(&m->view) != NULL) {
+        return "I1: the view held is not a valid one";
     }
+    if (view_ballot_compare(&a->accepted, &a->promised) > 0 ||
+        (!view_ballot_none(&a->held) && view_ballot_compare(&a->held, &a->promised) != 0)) {
+        return "I2: accepted or held what was not promised";
+    }
+    if (!view_ballot_none(&a->accepted) &&
+        view_succession_invalid(&m->view, &a->accepted_view) != NULL) {
+        return "I2: accepted a view that does not follow the one held";
+    }
+    if (m->lease_until_us != 0 &&
+        (m->leaving || !view_operational(&m->view, m->config.self, m->config.nonce))) {
+        return "I3: a lease without being an operational member that stays";
+    }
+    if (view_rule(m, VIEW_RULE_PROMISE_DROPS) && !view_ballot_none(&a->held) &&
+        m->now_us < a->quiet_until_us &&
+        !nodeset_within(view_dropped(&m->view, &a->held_view), view_denied(m))) {
+        return "I4: waits for grants that it may give again";
+    }
+    for (nodeset rest = m->view.live & ~nodeset_of(m->config.self); rest != 0; rest &= rest - 1) {
+        const struct view_peer *peer = &m->member[nodeset_first(rest)];
+        if (peer->nonce != m->view.members[nodeset_first(rest)].nonce) {
+            return "I5: what is known of a member belongs to another process";
+        }
+        if (peer->granted_until_us > m->now_us + m->config.lease_us ||
+            (peer->left && peer->granted_until_us != 0)) {
+            return "I5: a grant too long, or to a member that gave its lease up";
+        }
+    }
+    return NULL;
+}
+
+void view_check(const struct view_machine *m)
+{
+    HK_ASSERT(view_broken(m) == NULL);
 }

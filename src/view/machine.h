@@ -131,7 +131,9 @@ const char *view_status_name(enum view_status status);
 /* How often the machine ignored something for this reason. */
 uint64_t view_ignored_count(const struct view_machine *m, enum view_ignored why);
 
-/* Asserts the invariants of the machine (after every step in simulation). */
+/* NULL, or the invariant of the machine that does not hold (machine.c numbers them). */
+const char *view_broken(const struct view_machine *m);
+/* Asserts that all of them do (after every step in simulation). */
 void view_check(const struct view_machine *m);
 
 /* Rules that can be switched off in a HK_MUTANTS build, each a bit; in every other build the

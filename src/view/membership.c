@@ -315,7 +315,10 @@ static void adopt(struct view_machine *m, const struct view *view, struct view_e
         m->drops_from_us = m->now_us + m->config.lease_us;
     }
     peers_follow(m, view);
-    if (m->wanted == view->configured || view->generation != m->view.generation) {
+    /* Once the configured set changes, what the operator asked of this node is done, or was said
+     * before he said something else to another. */
+    if (m->wanted == view->configured || view->configured != m->view.configured ||
+        view->generation != m->view.generation) {
         m->wanted = 0;
     }
     /* The operator spoke about the view that is over now: another recover needs another word. */

@@ -186,8 +186,13 @@ static bool value_choose(struct view_machine *m)
 {
     struct view_proposer *p = &m->proposer;
     bool bound = !view_ballot_none(&p->best);
+    /* An earlier recover's view asks for all whom it names, so it binds only while all of them
+     * survive. Else it can never be decided, or the dead alone know that it was: nobody was
+     * served in it, for that takes the grants of others who hold it. */
+    bool binds = bound && p->value.generation != m->view.generation &&
+                 nodeset_within(p->value.configured, m->survivors);
 
-    if (m->survivors != 0 && (!bound || p->value.generation == m->view.generation)) {
+    if (m->survivors != 0 && !binds) {
         struct view accepted = p->value;
         bool fits = view_recover_value(m, bound ? &accepted : NULL, &p->value);
         if (!fits) {

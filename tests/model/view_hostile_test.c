@@ -1,6 +1,6 @@
 /* What a peer may send that holds the cluster's key and does not follow the protocol: a mistaken
- * build, or worse. Each such message is ignored, counted by its reason, and changes nothing but that
- * count; configurations that cannot work are refused with words. */
+ * build, or worse. Each such message is ignored, counted by its reason, and changes nothing but
+ * that count; configurations that cannot work are refused with words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

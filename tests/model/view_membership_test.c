@@ -506,6 +506,32 @@ static void moves_to_other_nodes(void **state)
     assert_true(view_cluster_settled(c));
 }
 
+/* The operator changes his mind before an order could be carried out: once another set is
+ * configured, the first order is void, though the node that heard it has not heard the second. */
+static void later_order_counts(void **state)
+{
+    (void)state;
+    struct view_cluster *c = &cluster;
+    view_cluster_init(c, 5, 1);
+    c->config.configured = 0x07;
+    for (uint8_t i = 0; i < 3; i++) {
+        (void)view_cluster_start(c, i);
+    }
+    run_ms(c, 100);
+    event(c, 0, (struct view_event){.kind = VIEW_EVENT_CONFIGURE, .configured = 0x19});
+    run_ms(c, 200);
+    assert_int_equal(c->decided_n, 1); /* two of the three are not there */
+    c->config.configured = 0x1f;
+    (void)view_cluster_start(c, 3);
+    event(c, 1, (struct view_event){.kind = VIEW_EVENT_CONFIGURE, .configured = 0x0f});
+    run_ms(c, 400);
+    assert_int_equal(last(c)->configured, 0x0f);
+    assert_int_equal(last(c)->configured_old, 0);
+    (void)view_cluster_start(c, 4);
+    run_ms(c, 600);
+    assert_int_equal(last(c)->configured, 0x0f);
+}
+
 /* Two of three are lost for good; the operator says so; the old processes, should they come back,
  * learn that they were left behind; and the cluster can grow again. */
 static void recovers_when_told(void **state)
@@ -554,6 +580,44 @@ static void recovers_with_two_of_five(void **state)
     assert_true(view_cluster_settled(c));
     assert_int_equal(last(c)->configured, 0x03);
     assert_int_equal(last(c)->operational, 0x03);
+}
+
+/* A survivor dies in the middle of a recover that the others have accepted: they recover without
+ * it, for nobody was served by what it may have decided. */
+static void recovers_again_without_a_survivor(void **state)
+{
+    (void)state;
+    struct view_cluster *c = formed(7, 1);
+    const uint32_t requests = 1u << VIEW_MSG_PREPARE | 1u << VIEW_MSG_ACCEPT;
+    const uint32_t answers = 1u << VIEW_MSG_PROMISE | 1u << VIEW_MSG_ACCEPTED;
+    for (uint8_t i = 3; i < 7; i++) {
+        crash(c, i);
+    }
+    run_ms(c, 500);
+    view_cluster_by_hand(c);
+    event(c, 0, (struct view_event){.kind = VIEW_EVENT_RECOVER, .configured = 0x07});
+    for (uint8_t i = 1; i < 3; i++) {
+        assert_int_equal(view_cluster_deliver(c, 0, i, requests), 1);
+        assert_int_equal(view_cluster_deliver(c, i, 0, answers), 1);
+    }
+    assert_int_equal(view_cluster_deliver(c, 0, 1, requests), 1);
+    assert_int_equal(view_cluster_deliver(c, 1, 0, answers), 1);
+    crash(c, 2);
+    assert_int_equal(c->decided_n, 1);
+
+    event(c, 0, (struct view_event){.kind = VIEW_EVENT_RECOVER, .configured = 0x03});
+    for (uint32_t i = 0; i < 2; i++) {
+        (void)view_cluster_deliver(c, 0, 1, requests);
+        (void)view_cluster_deliver(c, 1, 0, answers);
+    }
+    c->now += c->config.lease_us; /* then the grants to the dead one have run out */
+    view_cluster_tick(c, 0);
+    view_cluster_tick(c, 1);
+    (void)view_cluster_deliver(c, 1, 0, answers);
+    assert_int_equal(c->decided_n, 2);
+    assert_int_equal(last(c)->configured, 0x03);
+    assert_int_equal(last(c)->operational, 0x03);
+    assert_null(c->violation);
 }
 
 /* Nobody with a lease takes part in recover, and an order that cannot be carried out is forgotten:
@@ -661,8 +725,10 @@ int main(void)
         cmocka_unit_test(quiet_clusters_change_nothing),
         cmocka_unit_test(grows_and_shrinks),
         cmocka_unit_test(moves_to_other_nodes),
+        cmocka_unit_test(later_order_counts),
         cmocka_unit_test(recovers_when_told),
         cmocka_unit_test(recovers_with_two_of_five),
+        cmocka_unit_test(recovers_again_without_a_survivor),
         cmocka_unit_test(recover_is_refused_or_forgotten),
         cmocka_unit_test(runs_out_of_cids),
         cmocka_unit_test(copies_as_memory),
