@@ -51,7 +51,10 @@ struct offer {
 struct port_peer {
     struct conn *conns[HANDSHAKE_WORKERS_MAX];
     uint32_t standing;
-    uint8_t workers; /* as its newest connection said; 0: there was none yet */
+    /* As its newest connection said: the version of the frames, and how many workers it has; 0:
+     * there was none yet. */
+    uint16_t version;
+    uint8_t workers;
 };
 
 /* What other threads may read; each is written by the worker's thread alone, and nothing hangs on
@@ -344,6 +347,7 @@ static void adopt(struct port *port, const struct offer *offer)
     peer->conns[conn->worker] = conn;
     peer->standing++;
     peer->workers = offer->peer.workers;
+    peer->version = offer->peer.version;
     port->now.connections++;
     list_push_back(&port->all, &conn->all);
     make_dirty(conn);
@@ -413,6 +417,13 @@ bool port_large_under_way(const struct port *port, uint8_t node, uint8_t worker)
     const struct conn *conn = conn_towards(port, node, worker);
 
     return conn != NULL && link_large_under_way(conn->link);
+}
+
+uint16_t port_version(const struct port *port, uint8_t node)
+{
+    const struct port_peer *peer = &port->peers[node];
+
+    return peer->workers > 0 ? peer->version : FRAME_VERSION;
 }
 
 void port_send(struct port *port, struct bytes frame)

@@ -55,6 +55,9 @@ void port_give(struct port *port, struct pieces *frame);
 /* Whether a large frame (above LINK_FRAGMENT) that was sent to that worker is on its way, as far as
  * is known (link_large_under_way). */
 bool port_large_under_way(const struct port *port, uint8_t node, uint8_t worker);
+/* The version of the frames that the newest connection with that node has agreed upon;
+ * FRAME_VERSION if there was none yet. */
+uint16_t port_version(const struct port *port, uint8_t node);
 /* The next frame that arrived, from one connection after the other; good until the next call of
  * this, port_adopt or loop_poll. What a connection had brought before it ended still comes. */
 bool port_receive(struct port *port, struct bytes *frame_out);

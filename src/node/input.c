@@ -185,6 +185,9 @@ static void take_frame(struct worker *w, struct bytes in)
     struct frame f;
     enum frame_drop drop =
         frame_open(in, n->config.cluster, n->config.self, n->config.view.nonce, &f);
+    if (drop == FRAME_DROP_NONE && f.version > n->config.version_max) {
+        drop = FRAME_DROP_VERSION;
+    }
     if (drop != FRAME_DROP_NONE) {
         w->stats.frame_drops[drop]++;
     } else if (f.kind == FRAME_VIEW) {

@@ -41,6 +41,7 @@ static void default_u64(uint64_t *field, uint64_t value)
 
 static void set_defaults(struct node_config *c)
 {
+    c->version_max = c->version_max != 0 ? c->version_max : FRAME_VERSION;
     default_u32(&c->calls_max, 4096);
     default_u32(&c->flows_max, 4096);
     default_u32(&c->sessions_max, 1024);
@@ -67,8 +68,9 @@ static bool config_valid(const struct node_config *c)
                c->spaces[i].store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE;
     }
     return any && view_config_invalid(&c->view) == NULL && c->chunk_bytes <= CHUNK_BYTES_MAX &&
-           c->workers > 0 && c->workers <= WORKERS_MAX && c->self < NODES_MAX &&
-           c->view.self == c->self && c->view.nonce != 0 && c->flows_max < SLOT_INDEX_MAX;
+           c->version_max <= FRAME_VERSION_MAX && c->workers > 0 && c->workers <= WORKERS_MAX &&
+           c->self < NODES_MAX && c->view.self == c->self && c->view.nonce != 0 &&
+           c->flows_max < SLOT_INDEX_MAX;
 }
 
 static int make_spaces(struct node *n)

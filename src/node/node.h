@@ -70,6 +70,9 @@ struct env {
     /* Whether a large frame is still on its way to the same worker of that node: what it carries
      * need not be sent again yet, and cannot be answered. NULL: nobody knows. */
     bool (*under_way)(void *context, uint32_t worker, uint8_t to);
+    /* The version of the frames that was agreed upon with that node, at most version_max. NULL:
+     * FRAME_VERSION. */
+    uint16_t (*version)(void *context, uint32_t worker, uint8_t to);
 };
 
 struct space_config {
@@ -82,6 +85,7 @@ struct space_config {
 struct node_config {
     uint8_t self;
     uint32_t workers;           /* 1 .. WORKERS_MAX */
+    uint16_t version_max;       /* newest version of the frames that it takes; 0: FRAME_VERSION */
     uint64_t cluster;           /* id: strangers are told apart */
     uint64_t seed;              /* of back-off, O1, cursors */
     uint32_t calls_max;         /* operations in progress a worker; 0: 4096 */

@@ -22,11 +22,17 @@ static void box_reserve(struct outbox *box, uint32_t bytes)
     box->capacity = capacity;
 }
 
+static uint16_t version_towards(const struct worker *w, uint8_t to)
+{
+    const struct env *env = &w->node->env;
+    return env->version == NULL ? FRAME_VERSION : env->version(env->context, w->index, to);
+}
+
 static void frame_from(const struct worker *w, struct frame *f, uint8_t kind, uint8_t to)
 {
     const struct node *n = w->node;
     *f = (struct frame){
-        .version = FRAME_VERSION,
+        .version = version_towards(w, to),
         .kind = kind,
         .source = n->config.self,
         .target = to,

@@ -155,6 +155,12 @@ static bool env_under_way(void *context, uint32_t worker, uint8_t to)
     return port_large_under_way(s->workers[worker].port, to, (uint8_t)worker);
 }
 
+static uint16_t env_version(void *context, uint32_t worker, uint8_t to)
+{
+    struct server *s = context;
+    return port_version(s->workers[worker].port, to);
+}
+
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
     struct server *s = context;
@@ -208,6 +214,7 @@ void server_setup_env(struct server *s)
         .persist = env_persist,
         .give = env_give,
         .under_way = env_under_way,
+        .version = env_version,
     };
 }
 

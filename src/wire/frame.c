@@ -84,6 +84,11 @@ static uint64_t pieces_checksum(const uint8_t *frame, uint32_t first_bytes, stru
     return XXH3_64bits_digest(&state);
 }
 
+static bool version_known(uint16_t version)
+{
+    return version >= FRAME_VERSION && version <= FRAME_VERSION_MAX;
+}
+
 static bool kind_known(uint8_t kind)
 {
     return kind == FRAME_VIEW || kind == FRAME_BATCH;
@@ -99,7 +104,7 @@ static bool nonces_named(uint8_t kind, uint64_t nonce, uint64_t target_nonce)
 static void put_header(const struct frame *f, uint8_t *out)
 {
     HK_ASSERT(f->body.n <= FRAME_BODY_MAX);
-    HK_ASSERT(f->version == FRAME_VERSION); /* there is no other to negotiate yet */
+    HK_ASSERT(version_known(f->version));
     HK_ASSERT(kind_known(f->kind));
     HK_ASSERT(f->source < NODES_MAX && f->target < NODES_MAX && f->source != f->target);
     HK_ASSERT(nonces_named(f->kind, f->nonce, f->target_nonce));
@@ -150,7 +155,7 @@ enum frame_drop frame_length(struct bytes header, uint32_t *length_out)
         return FRAME_DROP_MAGIC;
     /* Everything behind the version may look different in another one, so nothing is read before
      * it is known. */
-    if (get_u16(header.at + AT(version)) != FRAME_VERSION)
+    if (!version_known(get_u16(header.at + AT(version))))
         return FRAME_DROP_VERSION;
 
     uint32_t body_bytes = get_u32(header.at + AT(body_bytes));

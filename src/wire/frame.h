@@ -12,7 +12,10 @@
 #define FRAME_HEADER 64u
 #define FRAME_BODY_MAX (64u * 1024u * 1024u + 256u * 1024u)
 #define FRAME_MAGIC 0x534f4b48u /* "HKOS" in little-endian order */
-#define FRAME_VERSION 1u
+#define FRAME_VERSION 1u        /* what a node speaks unless it is told otherwise */
+/* The newest one that is known here: as 1 but for its number, so that an upgrade of a running
+ * cluster can be tried out before there is a need for one. */
+#define FRAME_VERSION_MAX 2u
 
 enum frame_kind {
     FRAME_VIEW = 1,  /* body: one view message */
@@ -20,7 +23,7 @@ enum frame_kind {
 };
 
 struct frame {
-    uint16_t version; /* FRAME_VERSION unless another was negotiated */
+    uint16_t version; /* 1 .. FRAME_VERSION_MAX, as negotiated with the peer */
     uint8_t kind;     /* enum frame_kind */
     uint8_t source;   /* node ids */
     uint8_t target;

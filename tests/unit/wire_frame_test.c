@@ -285,7 +285,8 @@ static void strangers_are_told_apart(void **state)
     (void)state;
     assert_int_equal(open_with_byte(AT_MAGIC, 'h'), FRAME_DROP_MAGIC);
     assert_int_equal(open_with_byte(AT_VERSION, 0), FRAME_DROP_VERSION);
-    assert_int_equal(open_with_byte(AT_VERSION, 2), FRAME_DROP_VERSION);
+    assert_int_equal(open_with_byte(AT_VERSION, FRAME_VERSION_MAX), FRAME_DROP_NONE);
+    assert_int_equal(open_with_byte(AT_VERSION, FRAME_VERSION_MAX + 1), FRAME_DROP_VERSION);
     assert_int_equal(open_with_byte(AT_VERSION + 1, 1), FRAME_DROP_VERSION);
     assert_int_equal(open_with_byte(AT_KIND, 0), FRAME_DROP_KIND);
     assert_int_equal(open_with_byte(AT_KIND, FRAME_VIEW), FRAME_DROP_NONE);
@@ -388,7 +389,7 @@ static void a_stream_finds_its_frames(void **state)
 
     assert_int_equal(frame_length(bytes_of(stream, FRAME_HEADER - 1), &length), FRAME_DROP_SHORT);
     assert_int_equal(frame_length(bytes_of(stream + 1, FRAME_HEADER), &length), FRAME_DROP_MAGIC);
-    stream[AT_VERSION]++;
+    stream[AT_VERSION] = FRAME_VERSION_MAX + 1;
     assert_int_equal(frame_length(bytes_of(stream, FRAME_HEADER), &length), FRAME_DROP_VERSION);
     assert_int_equal(length, 7);
 }
