@@ -855,23 +855,100 @@ static void test_forget_backup(void **state)
     assert_int_equal(r->nodes[2].meta.ts, 0);
 }
 
+/* A member that missed FORGET asks again while the key's next life, at the others, issues the
+ * tombstone's timestamp anew: its question proves nothing about that. */
+static void test_forget_next_life(void **state)
+{
+    (void)state;
+    struct rig *r = begin(3, RIG_START_NOTHING, 0);
+    r->first_cid = true;
+    uint32_t w = rig_update(r, 0, RIG_WRITE);
+    inv_ack(r, 0, 1, w);
+    inv_ack(r, 0, 2, w);
+    uint32_t d = rig_update(r, 0, RIG_DELETE);
+    inv_ack(r, 0, 1, d);
+    inv_ack(r, 0, 2, d);
+    rig_pass(r, 0, 1, HERMES_VAL, d);
+    rig_pass(r, 0, 2, HERMES_VAL, d);
+    forget_at_0(r);
+    rig_sweep(r, 2);
+    assert_int_equal(r->nodes[2].meta.ts, 0);
+    r->nodes[1].meta.flags &= (uint8_t)~KEY_AGREED; /* as if FORGET had been lost */
+    rig_advance(r, 4 * RIG_GRACE_US);
+    rig_sweep(r, 1);
+
+    w = rig_update(r, 0, RIG_WRITE);
+    inv_ack(r, 0, 1, w);
+    inv_ack(r, 0, 2, w);
+    uint32_t again = rig_update(r, 0, RIG_DELETE);
+    assert_int_equal(r->updates[again].ts, r->updates[d].ts);
+    assert_true(rig_pass(r, 1, 0, HERMES_FORGET_ASK, 0));
+    assert_false(r->updates[again].decided); /* nobody else has it */
+    rig_pass(r, 0, 2, HERMES_INV, again);
+    assert_true(rig_pass(r, 1, 2, HERMES_FORGET_ASK, 0));
+    assert_false(rig_readable(r, 2)); /* node 1 has not got it */
+    assert_true(rig_settle(r));
+    assert_null(r->violation);
+}
+
+/* The VAL of a tombstone is lost: nobody reads the key, so the sweep has to notice. */
+static void test_forget_lost_val(void **state)
+{
+    (void)state;
+    struct rig *r = begin(3, RIG_START_VALUE, 0);
+    uint32_t d = rig_update(r, 0, RIG_DELETE);
+    inv_ack(r, 0, 1, d);
+    inv_ack(r, 0, 2, d);
+    rig_lose(r, 0, 1, HERMES_VAL);
+    rig_sweep(r, 1);
+    inv_ack(r, 1, 0, d);
+    inv_ack(r, 1, 2, d);
+    assert_true(rig_readable(r, 1));
+}
+
 #define ONE(run) cmocka_unit_test(test_##run)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ONE(ack_set),       ONE(ack_ts),         ONE(epoch),
-        ONE(val_any_epoch), ONE(write_val),      ONE(ack_same),
-        ONE(trans_replay),  ONE(ack_reset),      ONE(no_stale),
-        ONE(cid_trigger),   ONE(lost_valid),     ONE(no_own_ack),
-        ONE(o3_writes),     ONE(o3_epoch),       ONE(cid),
-        ONE(chunk_higher),  ONE(chunk_state),    ONE(all_acks),
-        ONE(answer_valid),  ONE(first),          ONE(agreed_forget),
-        ONE(shadow_forget), ONE(chunk_reported), ONE(val_member),
-        ONE(step),          ONE(read_valid),     ONE(val_ts),
-        ONE(replay),        ONE(check),          ONE(inv_in_write_rmw),
-        ONE(early_acks),    ONE(check_majority), ONE(nudge),
-        ONE(late_mail),     ONE(forget),         ONE(forget_backup),
+        ONE(ack_set),
+        ONE(ack_ts),
+        ONE(epoch),
+        ONE(val_any_epoch),
+        ONE(write_val),
+        ONE(ack_same),
+        ONE(trans_replay),
+        ONE(ack_reset),
+        ONE(no_stale),
+        ONE(cid_trigger),
+        ONE(lost_valid),
+        ONE(no_own_ack),
+        ONE(o3_writes),
+        ONE(o3_epoch),
+        ONE(cid),
+        ONE(chunk_higher),
+        ONE(chunk_state),
+        ONE(all_acks),
+        ONE(answer_valid),
+        ONE(first),
+        ONE(agreed_forget),
+        ONE(shadow_forget),
+        ONE(chunk_reported),
+        ONE(val_member),
+        ONE(step),
+        ONE(read_valid),
+        ONE(val_ts),
+        ONE(replay),
+        ONE(check),
+        ONE(inv_in_write_rmw),
+        ONE(early_acks),
+        ONE(check_majority),
+        ONE(nudge),
+        ONE(late_mail),
+        ONE(forget),
+        ONE(forget_backup),
+        ONE(forget_next_life),
+        ONE(forget_lost_val),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,16 +108,14 @@ void hermes_forget_sweep(struct key_step *s)
     }
 }
 
-/* FORGET_ASK says that its sender is Valid at this ts, as a VAL does. A member that has no entry
- * has forgotten the tombstone: everybody stored it before anybody was Valid at it. */
+/* A member that has no entry has forgotten the tombstone: everybody stored it before anybody was
+ * Valid at it. The question is no VAL, although its sender is Valid at this ts: some may have
+ * forgotten the tombstone, and what a member holds Invalid may be the same ts of the key's next
+ * life. Who missed the VAL of a tombstone replays it in its next sweep. */
 static void asked(struct key_step *s)
 {
     const struct msg *msg = s->event->msg;
     struct key_meta *meta = s->meta;
-    if (meta->ts == msg->ts && meta->state != HERMES_VALID) {
-        hermes_turn_valid(s);
-        return;
-    }
     if (meta->ts != 0) {
         if (meta->ts != msg->ts || !resting(meta) || shadow_forbids(s)) {
             hermes_drop(s->fx, ENGINE_DROP_STALE);

@@ -2,20 +2,20 @@
  *
  * Source: [H] 4.2.2 (protocol), 4.3.3 (message loss, views, joining), 4.3.5 (RMWs), 4.3.6
  * (asynchronous reads); docs/protocols/hermes.md has the fault model, the rules by number, the
- * deviations D1 to D14 with the execution that makes each necessary, and the whole table, which is
+ * deviations D1 to D16 with the execution that makes each necessary, and the whole table, which is
  * printed from table.c.
  *
  *   step of the thesis          action of the specification    function
- *   C_TS, C_INV                 Issue, New, Reissue            c_update
+ *   C_TS, C_INV                 Issue, Retry                   c_update
  *   C_ACK, C_VAL                LastAck, TurnValid             c_last_ack, turn_valid
- *   C_RMW-abort                 Abort                          turn_valid (FLOW_CODE_LOST)
+ *   C_RMW-abort                 TurnValid (lost)               turn_valid (FLOW_CODE_LOST)
  *   C_RMW-replay, m-update      Adopt, Again                   c_view
  *   retransmission (mlt)        Resend                         c_resend
  *   write replay                Replay                         replay
  *   its end                     ReplayDone                     r_last_ack
  *   F_INV, F_ACK, F_RMW-ACK     RecvInv                        follower.c
  *   F_VAL                       RecvVal                        follower.c
- *   -                           Report, Decide, Forget         forget.c
+ *   -                           Ask ... Forget                 forget.c
  *
  * Invariants (hermes_check in hermes.c asserts those of one key):
  *   I1  A key is readable exactly in Valid.
@@ -388,7 +388,9 @@ static void key_sweep(struct key_step *s)
         break;
     case HERMES_INVALID:
     case HERMES_TRANS:
-        if (hermes_orphaned(s)) {
+        /* Nobody reads a tombstone, so nobody would notice that its VAL was lost; and until every
+         * member is Valid at it, it cannot be forgotten. */
+        if (hermes_orphaned(s) || (s->meta->flags & KEY_TOMBSTONE) != 0) {
             hermes_replay(s);
         }
         break;

@@ -1,6 +1,6 @@
-/* What the files of the Hermes engine share; nobody else includes it (but tests). The key machine
- * is in key.c (dispatcher, coordinator, replay), follower.c and forget.c; the flow machine in
- * flow.c. */
+/* What the files of the Hermes engine share; nobody else includes it (but tests and the explorer's
+ * model). The key machine is in key.c (dispatcher, coordinator, replay), follower.c and forget.c;
+ * the flow machine in flow.c. */
 #ifndef HORKOS_ENGINE_HERMES_MACHINE_H
 #define HORKOS_ENGINE_HERMES_MACHINE_H
 
