@@ -11,6 +11,10 @@ const struct command commands[] = {
     {"status", "what a node says about itself and its cluster", status_command},
     {"recover", "lets the survivors go on after a majority was lost for good", recover_command},
     {"sim", "the deterministic simulator: seeds, faults, checkers", sim_command},
+    {"explore", "every state of small models of the protocols, the shortest violation",
+     explore_command},
+    {"torture", "a real cluster under kill, pause and partition, its history judged",
+     torture_command},
     {NULL, NULL, NULL},
 };
 

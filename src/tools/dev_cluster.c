@@ -98,7 +98,7 @@ bool dev_cluster_launch(struct dev_cluster *cluster, uint32_t node, bool ends_wi
         .path = "/proc/self/exe",
         .argv = argv,
         .log = log,
-        .ends_with_us = ends_with_us,
+        .end_signal = ends_with_us ? SIGTERM : 0,
     };
     *started = (struct dev_node){.said = "does not answer"};
     cluster->nodes |= nodeset_of((uint8_t)node);

@@ -66,8 +66,8 @@ _Noreturn static void become(const struct dev_program *program, int log, pid_t p
     sigset_t none;
     sigemptyset(&none);
     setsid();
-    if (program->ends_with_us) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (program->end_signal != 0) {
+        prctl(PR_SET_PDEATHSIG, program->end_signal);
         if (getppid() != parent) {
             _exit(1);
         }
@@ -128,7 +128,11 @@ bool dev_process_runs(const struct dev_process *process, char how_out[80])
         boot_name(boot);
         return started == process->started && strcmp(boot, process->boot) == 0;
     }
-    if (waitpid(process->pid, &status, WNOHANG) == process->pid) {
+    pid_t ended = waitpid(process->pid, &status, WNOHANG);
+    if (ended == 0) {
+        return true; /* our child: its first thread has ended, and others have not yet */
+    }
+    if (ended == process->pid) {
         if (WIFSIGNALED(status)) {
             snprintf(how_out, 80, "%s", strsignal(WTERMSIG(status)));
         } else {

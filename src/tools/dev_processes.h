@@ -24,8 +24,8 @@ struct dev_process {
 struct dev_program {
     const char *path;
     char *const *argv;
-    const char *log;   /* standard output and error are appended there */
-    bool ends_with_us; /* SIGTERM when the process that starts it is gone */
+    const char *log; /* standard output and error are appended there */
+    int end_signal;  /* it gets this one when the process that starts it is gone; 0: none */
 };
 
 /* Starts a program in a session of its own, with no other open file than its log. False after an
