@@ -2,9 +2,9 @@
  * shortest execution. States are plain memory of one size: compared, hashed and copied as bytes, so
  * a model writes every byte of them, and puts what does not matter into one canonical form.
  *
- * What is kept of a visited state is a fingerprint of 128 bits, its parent and which successor of it
- * it was; whole states only of the depth that is being expanded and the next one. An execution is
- * found again by expanding from the beginning. */
+ * What is kept of a visited state is a fingerprint of 128 bits, its parent and which successor of
+ * it it was; whole states only of the depth that is being expanded and the next one. An execution
+ * is found again by expanding from the beginning. */
 #ifndef HORKOS_EXPLORE_SEARCH_H
 #define HORKOS_EXPLORE_SEARCH_H
 

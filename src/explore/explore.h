@@ -1,0 +1,52 @@
+/* The configurations that `horkos explore` knows: models of the real protocol code (Hermes, the
+ * view machines) with bounds, each searched breadth-first until every reachable state was visited,
+ * a violation was found or a bound was reached. docs/EXPLORER.md describes the models. */
+#ifndef HORKOS_EXPLORE_EXPLORE_H
+#define HORKOS_EXPLORE_EXPLORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "explore/search.h"
+
+enum explore_family { EXPLORE_HERMES, EXPLORE_VIEW, EXPLORE_FAMILIES };
+/* As the names of rules begin with: "hermes", "view". */
+extern const char *const explore_family_names[EXPLORE_FAMILIES];
+
+struct explore_request {
+    uint64_t rules_off; /* HK_MUTANTS builds only: bits of the family's enum of rules */
+    bool altered; /* HK_MUTANTS builds: the code was changed in some other way, so that a model
+                           may not skip what unchanged code would ignore */
+    struct search_bounds bounds;
+    void (*progress)(const struct search_result *so_far, void *context); /* may be NULL */
+    void *context;
+};
+
+struct explore_config {
+    const char *name;
+    const char *what;  /* one line for people */
+    uint8_t family;    /* enum explore_family */
+    bool fast;         /* ends within a second or so: part of every test run */
+    const void *setup; /* the model's own */
+    /* Prints the model's bounds: operations, epochs, ... in a few words on one line. */
+    void (*print)(const struct explore_config *config, FILE *to);
+    void (*run)(const struct explore_config *config, const struct explore_request *request,
+                struct search_result *result_out);
+};
+
+/* All configurations, those of one family together. */
+uint32_t explore_count(void);
+/* NULL behind the last. */
+const struct explore_config *explore_at(uint32_t i);
+/* NULL if there is none of that name. */
+const struct explore_config *explore_find(const char *name);
+/* Searches it. bounds of the request that are 0 stay open. */
+void explore_run(const struct explore_config *config, const struct explore_request *request,
+                 struct search_result *result_out);
+
+/* The tables, ended by an entry without a name. */
+extern const struct explore_config explore_hermes_configs[];
+extern const struct explore_config explore_view_configs[];
+
+#endif
