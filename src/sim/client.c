@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "sim/phrase.h"
 #include "sim/redis.h"
+#include "sim/talk.h"
+#include "sim/understand.h"
 #include "sim/workload.h"
 #include "sim/world.h"
 
-static struct sim_op *op_at(struct world *world, uint32_t op)
+struct sim_op *crowd_op(struct world *world, uint32_t op)
 {
     HK_ASSERT(op < world->clients.ops_n);
     return &world->clients.ops[op];
@@ -17,14 +20,14 @@ static struct sim_op *op_at(struct world *world, uint32_t op)
 
 static bool updates(const struct sim_op *op)
 {
-    return op_updates(&op->op);
+    return !op->quiet && op_updates(&op->op);
 }
 
-static void describe_op(const struct sim_op *op, char *to, size_t size)
+void crowd_describe(const struct sim_op *op, char *to, size_t size)
 {
     if (op->extra) {
-        snprintf(to, size, "client %" PRIu32 " key %" PRIu32 ": operation %u", op->client, op->key,
-                 op->op.kind);
+        snprintf(to, size, "client %" PRIu32 " key %" PRIu32 ": %s", op->client, op->key,
+                 phrases[op->phrase].words);
     } else {
         history_op_print(&op->h, to, size);
     }
@@ -34,7 +37,7 @@ static void trace_op(struct world *world, const struct sim_op *op, const char *w
 {
     if (trace_wanted(&world->trace)) {
         char text[200];
-        describe_op(op, text, sizeof text);
+        crowd_describe(op, text, sizeof text);
         const struct client *c = &world->clients.at[op->client];
         trace_line(world, "node %u %s %s", world->machines[c->machine].id, what, text);
     }
@@ -55,9 +58,9 @@ static void client_init(struct world *world, uint32_t id)
 {
     struct client *c = &world->clients.at[id];
     struct random *chance = &world->chance_clients;
-    *c = (struct client){.id = id, .session = SESSION_NONE, .private_key = NO_OP};
+    *c = (struct client){.id = id, .session = SESSION_NONE, .private_key = NO_OP, .doubt = NO_OP};
     c->machine = (uint8_t)(id % world->setup.nodes);
-    c->worker = (uint32_t)random_below(chance, world->setup.workers);
+    c->worker = (uint32_t)random_below(chance, world->setup.workers_of[c->machine]);
     c->window = (uint32_t)random_between(chance, 1, world->setup.window_max);
     c->embedded = id % 4 == 3;
     if (random_chance(chance, 500000)) {
@@ -71,38 +74,52 @@ void crowd_init(struct world *world)
     struct clients *cs = &world->clients;
     const struct setup *s = &world->setup;
     cs->next_value = 1000;
-    for (uint32_t i = 0; i < s->keys; i++) {
-        cs->shared[i] = workload_add_key(world, i < s->registers                 ? KEY_REGISTER
-                                                : i < s->registers + s->counters ? KEY_COUNTER
-                                                                                 : KEY_GENERAL);
-    }
-    cs->extra_first = cs->keys_n;
-    for (uint32_t i = 0; i < 3 + s->filler_keys; i++) {
-        workload_add_key(world, KEY_EXTRA);
-    }
+    workload_add_keys(world);
     for (uint32_t i = 0; i < s->clients; i++) {
         client_init(world, i);
     }
     cs->n = s->clients;
 }
 
-static void hang_up(struct client *c)
+static void hang_up(struct world *world, struct client *c)
 {
-    if (c->conn != NULL) {
+    struct clients *cs = &world->clients;
+    if (c->conn != NULL && world->machines[c->machine].actors[c->worker].busy) {
+        HK_ASSERT(cs->closed_n < sizeof cs->closed / sizeof cs->closed[0]);
+        cs->closed[cs->closed_n++] = (struct closed){c->conn, c->machine, c->worker};
+    } else {
         resp_conn_destroy(c->conn);
-        c->conn = NULL;
     }
+    c->conn = NULL;
+}
+
+/* Closes for good what was kept for this worker; of every one if machine is NULL. */
+static void bury(struct world *world, const struct machine *m, uint32_t worker)
+{
+    struct clients *cs = &world->clients;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cs->closed_n; i++) {
+        if (m == NULL || (cs->closed[i].machine == m->place && cs->closed[i].worker == worker)) {
+            resp_conn_destroy(cs->closed[i].conn);
+        } else {
+            cs->closed[kept++] = cs->closed[i];
+        }
+    }
+    cs->closed_n = kept;
 }
 
 void crowd_deinit(struct world *world)
 {
     struct clients *cs = &world->clients;
     for (uint32_t i = 0; i < cs->n; i++) {
-        hang_up(&cs->at[i]);
+        hang_up(world, &cs->at[i]);
     }
+    bury(world, NULL, 0);
     for (size_t i = 0; i < cs->ops_n; i++) {
         free(cs->ops[i].bytes);
+        free(cs->ops[i].command);
     }
+    calendar_deinit(&cs->calendar);
     free(cs->ops);
     free(cs->keys);
 }
@@ -121,6 +138,25 @@ void crowd_round(struct world *world, uint32_t ops)
         if (cs->at[i].quota < 3 * ops) {
             client_give(world, &cs->at[i], ops);
         }
+    }
+}
+
+/* A sequential reading of the client's private key ends here: what is unknown, or was refused
+ * while later operations were under way, breaks it. */
+static void abandon_private(struct client *c)
+{
+    c->private_key = NO_OP;
+    c->life++;
+}
+
+void crowd_forget(struct world *world)
+{
+    struct clients *cs = &world->clients;
+    for (uint32_t i = 0; i < cs->n; i++) {
+        abandon_private(&cs->at[i]);
+    }
+    for (uint32_t i = 0; i < cs->keys_n; i++) {
+        cs->keys[i].value_known = false;
     }
 }
 
@@ -153,11 +189,12 @@ bool crowd_top_up(struct world *world, uint32_t each)
 void crowd_read_all(struct world *world)
 {
     struct clients *cs = &world->clients;
-    for (uint32_t i = 0; i < world->setup.nodes; i++) {
+    for (nodeset rest = world->operator.wanted; rest != 0; rest &= rest - 1) {
         uint32_t id = cs->n++;
         client_init(world, id);
         struct client *c = &cs->at[id];
-        c->machine = (uint8_t)i;
+        c->machine = nodeset_first(rest);
+        c->worker %= world->setup.workers_of[c->machine];
         c->reader = true;
         c->window = 1;
         c->patience_us = 0;
@@ -179,14 +216,6 @@ bool crowd_idle(const struct world *world)
 
 /* ---- Outcomes ---- */
 
-/* A sequential reading of the client's private key ends here: what is unknown, or was refused
- * while later operations were under way, breaks it. */
-static void abandon_private(struct client *c)
-{
-    c->private_key = NO_OP;
-    c->life++;
-}
-
 static void finish(struct world *world, struct sim_op *op, enum history_outcome outcome)
 {
     struct sim_stats *stats = &world->result->stats;
@@ -197,12 +226,13 @@ static void finish(struct world *world, struct sim_op *op, enum history_outcome 
     if (outcome != HISTORY_OK && op->forecast.given && op->forecast.life == c->life) {
         abandon_private(c);
     }
-    if (op->extra) {
+    if (op->extra || op->weak) {
         stats->ops_extra++;
         return;
     }
     if (outcome == HISTORY_UNKNOWN) {
         workload_doubt(world, op->key);
+        c->doubt = op->key;
     }
     stats->ops++;
     stats->ops_ok += outcome == HISTORY_OK;
@@ -214,15 +244,15 @@ static void finish(struct world *world, struct sim_op *op, enum history_outcome 
 static void queue_remove(struct world *world, struct actor *a, uint32_t op)
 {
     uint32_t before = NO_OP;
-    for (uint32_t i = a->queue_first; i != op; i = op_at(world, i)->next) {
+    for (uint32_t i = a->queue_first; i != op; i = crowd_op(world, i)->next) {
         HK_ASSERT(i != NO_OP);
         before = i;
     }
-    uint32_t next = op_at(world, op)->next;
+    uint32_t next = crowd_op(world, op)->next;
     if (before == NO_OP) {
         a->queue_first = next;
     } else {
-        op_at(world, before)->next = next;
+        crowd_op(world, before)->next = next;
     }
     if (a->queue_last == op) {
         a->queue_last = before;
@@ -237,13 +267,14 @@ static void client_disconnect(struct world *world, struct client *c)
     struct actor *a = &m->actors[c->worker];
     for (; c->ring_n > 0; c->ring_n--) {
         uint32_t index = c->ring[c->ring_first];
-        struct sim_op *op = op_at(world, index);
+        struct sim_op *op = crowd_op(world, index);
         c->ring_first = (c->ring_first + 1) % WINDOW_MAX;
         if (op->state == SIM_OP_QUEUED) {
             queue_remove(world, a, index);
             finish(world, op, HISTORY_FAILED);
         } else {
-            finish(world, op, updates(op) ? HISTORY_UNKNOWN : HISTORY_FAILED);
+            bool begun = op->h.begin_us != 0;
+            finish(world, op, begun && updates(op) ? HISTORY_UNKNOWN : HISTORY_FAILED);
             trace_op(world, op, "is asked no more:");
         }
     }
@@ -252,8 +283,9 @@ static void client_disconnect(struct world *world, struct client *c)
         a->closing[a->closing_n++] = c->session;
         machine_notice(m, c->worker);
     }
-    hang_up(c);
+    hang_up(world, c);
     c->session = SESSION_NONE;
+    c->heard = 0;
     c->connection++;
     c->moving = false;
 }
@@ -263,9 +295,15 @@ static void client_move(struct world *world, struct client *c)
     struct random *chance = &world->chance_clients;
     client_disconnect(world, c);
     if (!c->reader) {
-        c->machine = (uint8_t)random_below(chance, world->setup.nodes);
+        uint8_t before = c->machine;
+        c->machine = (uint8_t)random_below(chance, world->setup.machines);
+        if (c->machine == before && c->doubt != NO_OP) {
+            /* Whoever lost its answer here asks elsewhere. */
+            c->machine = (uint8_t)((before + 1) % world->setup.machines);
+        }
     }
-    c->worker = (uint32_t)random_below(chance, world->setup.workers);
+    uint8_t node = world->machines[c->machine].id;
+    c->worker = (uint32_t)random_below(chance, world->setup.workers_of[node]);
     c->backoff_until_us = world->now_us + random_between(chance, 200, 10000);
     if (c->tries > 0) {
         c->tries--;
@@ -309,7 +347,7 @@ static void client_issue(struct world *world, struct client *c, uint32_t index)
 {
     struct machine *m = &world->machines[c->machine];
     struct actor *a = &m->actors[c->worker];
-    struct sim_op *op = op_at(world, index);
+    struct sim_op *op = crowd_op(world, index);
     op->state = SIM_OP_QUEUED;
     op->arrived_step = world->step;
     op->begin_us = world->now_us;
@@ -319,7 +357,7 @@ static void client_issue(struct world *world, struct client *c, uint32_t index)
     if (a->queue_first == NO_OP) {
         a->queue_first = index;
     } else {
-        op_at(world, a->queue_last)->next = index;
+        crowd_op(world, a->queue_last)->next = index;
     }
     a->queue_last = index;
     machine_notice(m, c->worker);
@@ -349,7 +387,10 @@ void client_act(struct world *world, uint32_t id)
         return;
     }
     c->quota--;
-    client_issue(world, c, workload_draw(world, c));
+    uint32_t first = workload_draw(world, c);
+    for (uint32_t i = 0; i < world->clients.ops[first].parts; i++) {
+        client_issue(world, c, first + i);
+    }
     client_schedule(
         world, c, world->now_us + random_between(&world->chance_clients, 0, world->setup.think_us));
 }
@@ -368,7 +409,7 @@ static bool overdue(const struct world *world, const struct sim_op *op)
 
 void client_impatient(struct world *world, uint32_t index)
 {
-    struct sim_op *op = op_at(world, index);
+    struct sim_op *op = crowd_op(world, index);
     struct client *c = &world->clients.at[op->client];
     if (op->state == SIM_OP_OVER || op->connection != c->connection) {
         return;
@@ -380,7 +421,7 @@ void client_impatient(struct world *world, uint32_t index)
         world_plan(world, world->now_us + overdue_us(world), HAPPENS_IMPATIENCE, index, 0, 0, NULL);
     } else {
         char text[200];
-        describe_op(op, text, sizeof text);
+        crowd_describe(op, text, sizeof text);
         world_violation(world, "node %u leaves an operation unanswered for %" PRIu64 " ms: %s%s",
                         c->machine, (world->now_us - op->begin_us) / 1000, text,
                         op->state == SIM_OP_QUEUED ? " (it has not even taken it)" : "");
@@ -389,56 +430,18 @@ void client_impatient(struct world *world, uint32_t index)
 
 /* ---- For machines ---- */
 
-/* Half of the clients speak RESP3. */
-static bool greet(struct client *c, uint64_t now_us)
-{
-    static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
-    struct op op;
-    if (!resp_conn_feed(c->conn, bytes_of(hello, sizeof hello - 1)) ||
-        resp_conn_next(c->conn, now_us, true, &op) != RESP_INPUT) {
-        return false;
-    }
-    struct bytes reply = resp_conn_output(c->conn);
-    bool map = reply.n > 0 && reply.at[0] == '%';
-    resp_conn_sent(c->conn, reply.n);
-    return map;
-}
+static void client_go_on(struct world *world, struct client *c);
 
-/* NULL, or what goes wrong. */
-static const char *connect(struct machine *m, struct worker *w, struct client *c)
+static void note_calendars(struct world *world)
 {
-    uint64_t now_us = m->world->now_us;
-    int err = worker_session_open(w, &c->session);
-    if (err != HK_OK) {
-        c->session = SESSION_NONE;
-        return hk_err_name(err);
+    uint64_t least_ms = UINT64_MAX;
+    uint64_t most_ms = 0;
+    for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+        uint64_t wall_ms = machine_wall_ms(&world->machines[i]);
+        least_ms = wall_ms < least_ms ? wall_ms : least_ms;
+        most_ms = wall_ms > most_ms ? wall_ms : most_ms;
     }
-    if (c->embedded) {
-        return NULL;
-    }
-    err = resp_conn_create(&m->process->host, c->id + 1, "", "", now_us, &c->conn);
-    if (err != HK_OK) {
-        return hk_err_name(err);
-    }
-    return c->id % 2 == 0 || greet(c, now_us) ? NULL : "HELLO 3 is not answered with a map";
-}
-
-/* Hands an operation over to the client's connection, in two pieces. */
-static bool say(struct client *c, struct sim_op *op)
-{
-    uint8_t *command;
-    uint32_t n = redis_command(&op->op, &command);
-    uint32_t first = (uint32_t)op->arrived_step % n;
-    bool taken = resp_conn_feed(c->conn, bytes_of(command, first)) &&
-                 resp_conn_feed(c->conn, bytes_of(command + first, n - first));
-    free(command);
-    op->said = true;
-    return taken;
-}
-
-static bool speaks(const struct client *c, const struct sim_op *op)
-{
-    return c->conn != NULL && redis_can_say(&op->op);
+    calendar_note(&world->clients.calendar, world->step, least_ms, most_ms);
 }
 
 void crowd_prepare(struct machine *m, uint32_t worker)
@@ -446,94 +449,212 @@ void crowd_prepare(struct machine *m, uint32_t worker)
     struct world *world = m->world;
     struct actor *a = &m->actors[worker];
     struct worker *w = node_worker(m->node, worker);
+    note_calendars(world);
     for (uint32_t i = 0; i < a->closing_n; i++) {
         worker_session_close(w, a->closing[i]);
     }
     a->closing_n = 0;
-    for (uint32_t i = a->queue_first; i != NO_OP; i = op_at(world, i)->next) {
-        struct sim_op *op = op_at(world, i);
+    for (uint32_t i = a->queue_first; i != NO_OP; i = crowd_op(world, i)->next) {
+        struct sim_op *op = crowd_op(world, i);
         struct client *c = &world->clients.at[op->client];
-        if (c->session == SESSION_NONE) {
-            const char *wrong = connect(m, w, c);
-            if (wrong != NULL) {
-                world_violation(world, "node %u takes no connection: %s", m->id, wrong);
-                return;
-            }
+        const char *wrong = NULL;
+        if (op->arrived_step > m->cutoff_step) {
+            return;
         }
-        if (speaks(c, op) && !op->said && !say(c, op)) {
-            world_violation(world, "node %u does not take a command's bytes", m->id);
+        if (c->session == SESSION_NONE) {
+            wrong = talk_connect(m, w, c);
+        }
+        if (wrong == NULL && c->conn != NULL && op->part == 0 && !op->said) {
+            wrong = talk_say(world, c, i);
+        }
+        if (wrong != NULL) {
+            world_violation(world, "node %u takes no connection: %s", m->id, wrong);
+            return;
         }
         c->ready = worker_session_ready(w, c->session);
     }
 }
 
-/* The oldest command that the client has said and that its node has not taken, as an operation.
- * False: not at the moment, because too many of its answers are under way. */
-static bool next_operation(struct machine *m, struct client *c, struct op *op_out)
+/* Takes the reply to one command, or one of them, which is whole. */
+static void heard(struct machine *m, struct client *c, struct bytes reply, uint32_t carrier)
 {
-    enum resp_next next = resp_conn_next(c->conn, m->world->now_us, true, op_out);
-    if (next != RESP_OP) {
-        c->ready = false;
+    struct world *world = m->world;
+    struct sim_op *op = NULL;
+    for (uint32_t i = 0; i < c->ring_n && (op == NULL || op->replied); i++) {
+        op = crowd_op(world, c->ring[(c->ring_first + i) % WINDOW_MAX]);
     }
-    if (next != RESP_OP && (next != RESP_WAIT || resp_conn_in_flight(c->conn) == 0)) {
-        world_violation(m->world, "node %u makes no operation of a command", m->id);
+    const char *wrong = op == NULL || op->replied ? "a reply that nobody waits for"
+                                                  : talk_hear(m, op, reply, carrier);
+    if (wrong != NULL) {
+        char text[200] = "";
+        if (op != NULL) {
+            crowd_describe(op, text, sizeof text);
+        }
+        world_violation(world, "node %u gives %s: %s", m->id, wrong, text);
+        return;
     }
-    return next == RESP_OP;
+    if (op->quiet && op->replied) {
+        queue_remove(world, &m->actors[c->worker], (uint32_t)(op - world->clients.ops));
+        op->state = SIM_OP_ANSWERED;
+    }
+}
+
+/* What the connection has said since the last look. */
+static void listen(struct machine *m, struct client *c, uint32_t carrier)
+{
+    for (;;) {
+        struct bytes output = resp_conn_output(c->conn);
+        struct bytes rest = bytes_of(output.at + c->heard, output.n - c->heard);
+        uint32_t n = rest.n == 0 ? 0 : redis_reply_bytes(rest);
+        if (n == 0 || world_broken(m->world)) {
+            if (rest.n > 0 && n == 0) {
+                world_violation(m->world, "node %u sends a part of a reply", m->id);
+            }
+            return;
+        }
+        c->heard += n;
+        heard(m, c, bytes_of(rest.at, n), carrier);
+    }
+}
+
+/* The oldest operation of the client that its node has not taken, or NO_OP. */
+static uint32_t oldest_queued(struct world *world, const struct client *c)
+{
+    for (uint32_t i = 0; i < c->ring_n; i++) {
+        uint32_t index = c->ring[(c->ring_first + i) % WINDOW_MAX];
+        const struct sim_op *op = crowd_op(world, index);
+        if (op->state == SIM_OP_QUEUED) {
+            return index;
+        }
+    }
+    return NO_OP;
+}
+
+/* The next operation that the client's commands ask for, and as which of its own; NO_OP: none at
+ * the moment, because too many answers are under way. Commands without operations are over on the
+ * way. */
+static uint32_t next_operation(struct machine *m, struct client *c, struct op *op_out)
+{
+    struct world *world = m->world;
+    enum resp_next next = resp_conn_next(c->conn, world->now_us, true, op_out);
+    listen(m, c, NO_OP);
+    uint32_t index = oldest_queued(world, c);
+    const struct sim_op *op = index == NO_OP ? NULL : crowd_op(world, index);
+    c->ready = false;
+    if (next == RESP_AGAIN) {
+        machine_notice(m, c->worker);
+        return NO_OP;
+    }
+    if (next == RESP_OP && op != NULL && op->said && !op->quiet && op->op.kind == op_out->kind &&
+        op->op.flags == op_out->flags && bytes_equal(op->op.key, op_out->key)) {
+        c->ready = true;
+        return index;
+    }
+    bool waits = next == RESP_WAIT && resp_conn_in_flight(c->conn) > 0;
+    bool rests = next == RESP_INPUT && (op == NULL || !op->said);
+    if (!waits && !rests && !world_broken(world)) {
+        char text[200] = "nothing";
+        if (op != NULL) {
+            crowd_describe(op, text, sizeof text);
+        }
+        world_violation(world, "node %u makes %s of a command: %s", m->id,
+                        next == RESP_OP ? "another operation" : "no operation", text);
+    }
+    return NO_OP;
+}
+
+/* What its deadline will be: relative ones are reckoned by the calendar of the node. */
+static void note_deadline(struct sim_op *op, const struct op *asked)
+{
+    const struct phrase *phrase = &phrases[op->phrase];
+    if (phrase_has_deadline(phrase)) {
+        op->h.deadline = (uint64_t)asked->number;
+    } else if ((op->op.kind == OP_SET && (op->op.flags & OPF_KEEPTTL) != 0) ||
+               op->op.kind == OP_SETRANGE) {
+        op->h.deadline = HISTORY_KEEP;
+    }
+}
+
+static void take(struct machine *m, struct actor *a, uint32_t index, const struct op *asked,
+                 struct request *request_out)
+{
+    struct world *world = m->world;
+    struct sim_op *op = crowd_op(world, index);
+    queue_remove(world, a, index);
+    op->next = a->given_op;
+    a->given_op = index;
+    op->state = SIM_OP_TAKEN;
+    op->taken_us = world->now_us;
+    op->h.begin_us = 2 * m->poll_step;
+    op->epoch = world->ghost.adopted_epoch[m->place];
+    note_deadline(op, asked);
+    *request_out = (struct request){
+        .session = world->clients.at[op->client].session, .tag = index, .op = *asked};
+    trace_note(&world->trace, index);
+    trace_op(world, op, "takes");
 }
 
 bool crowd_request(struct machine *m, uint32_t worker, struct request *request_out)
 {
     struct world *world = m->world;
     struct actor *a = &m->actors[worker];
-    for (uint32_t i = a->queue_first; i != NO_OP; i = op_at(world, i)->next) {
-        struct sim_op *op = op_at(world, i);
+    uint32_t i = a->queue_first;
+    while (i != NO_OP) {
+        struct sim_op *op = crowd_op(world, i);
         struct client *c = &world->clients.at[op->client];
         if (op->arrived_step > m->cutoff_step) {
             return false;
         }
-        struct op asked = op->op;
-        if (!c->ready || (op->said && !next_operation(m, c, &asked))) {
+        if (!c->ready) {
+            i = op->next;
             continue;
         }
-        queue_remove(world, a, i);
-        op->next = a->given_op;
-        a->given_op = i;
-        op->state = SIM_OP_TAKEN;
-        op->taken_us = world->now_us;
-        op->h.begin_us = 2 * m->poll_step;
-        op->epoch = world->ghost.adopted_epoch[m->place];
-        *request_out = (struct request){.session = c->session, .tag = i, .op = asked};
-        trace_note(&world->trace, i);
-        trace_op(world, op, "takes");
-        return true;
+        struct op asked = op->op;
+        uint32_t index = c->conn == NULL ? i : next_operation(m, c, &asked);
+        if (index != NO_OP) {
+            take(m, a, index, &asked, request_out);
+            return true;
+        }
+        /* The queue may have changed, but the client is not ready any more. */
+        i = a->queue_first;
     }
     return false;
 }
 
 void crowd_polled(struct machine *m, uint32_t worker)
 {
+    struct world *world = m->world;
     struct actor *a = &m->actors[worker];
     while (a->given_op != NO_OP) {
-        struct sim_op *op = op_at(m->world, a->given_op);
+        struct sim_op *op = crowd_op(world, a->given_op);
         free(op->bytes);
         op->bytes = NULL;
         a->given_op = op->next;
     }
-    for (uint32_t i = 0; i < m->world->clients.n; i++) {
-        struct client *c = &m->world->clients.at[i];
+    bury(world, m, worker);
+    for (uint32_t i = 0; i < world->clients.n; i++) {
+        struct client *c = &world->clients.at[i];
         if (c->conn != NULL && c->machine == m->place && c->worker == worker) {
             resp_conn_sent(c->conn, resp_conn_output(c->conn).n);
+            c->heard = 0;
+            client_go_on(world, c);
         }
     }
 }
 
-/* The answer as the client reads it from its connection. NULL, or what is wrong with it. */
-static const char *hear(struct world *world, struct client *c, struct answer *answer)
+/* A part of a command has failed: those parts that were not handed out never will be. */
+static void skip_parts(struct world *world, struct machine *m, uint32_t index)
 {
-    uint32_t before = resp_conn_output(c->conn).n;
-    resp_conn_answer(c->conn, answer, world->now_us);
-    struct bytes output = resp_conn_output(c->conn);
-    return redis_answer(bytes_of(output.at + before, output.n - before), answer);
+    const struct sim_op *op = crowd_op(world, index);
+    for (uint32_t i = op->part + 1u; i < op->parts; i++) {
+        struct sim_op *later = crowd_op(world, index - op->part + i);
+        if (later->state == SIM_OP_QUEUED) {
+            queue_remove(world, &m->actors[world->clients.at[op->client].worker],
+                         index - op->part + i);
+            later->state = SIM_OP_ANSWERED;
+            later->hidden = true;
+        }
+    }
 }
 
 void crowd_reply(struct machine *m, uint32_t worker, const struct reply *reply)
@@ -543,7 +664,7 @@ void crowd_reply(struct machine *m, uint32_t worker, const struct reply *reply)
         world_violation(world, "node %u answers what nobody asked", m->id);
         return;
     }
-    struct sim_op *op = op_at(world, (uint32_t)reply->tag);
+    struct sim_op *op = crowd_op(world, (uint32_t)reply->tag);
     struct client *c = &world->clients.at[op->client];
     if (m->actors[worker].queue_first != NO_OP) {
         machine_notice(m, worker); /* there is room again for what waits */
@@ -553,7 +674,7 @@ void crowd_reply(struct machine *m, uint32_t worker, const struct reply *reply)
     }
     uint32_t i = 0;
     while (i < c->ring_n &&
-           op_at(world, c->ring[(c->ring_first + i) % WINDOW_MAX])->state == SIM_OP_ANSWERED) {
+           crowd_op(world, c->ring[(c->ring_first + i) % WINDOW_MAX])->state == SIM_OP_ANSWERED) {
         i++;
     }
     if (i == c->ring_n || c->ring[(c->ring_first + i) % WINDOW_MAX] != reply->tag ||
@@ -563,16 +684,23 @@ void crowd_reply(struct machine *m, uint32_t worker, const struct reply *reply)
         return;
     }
     op->state = SIM_OP_ANSWERED;
-    struct answer answer = reply->answer;
-    const char *wrong = op->said ? hear(world, c, &answer) : NULL;
-    if (wrong == NULL && answer.kind == ANSWER_ERROR) {
-        op->err = (int)answer.number;
-    } else if (wrong == NULL) {
-        wrong = workload_understand(world, op, &answer);
+    op->number = reply->answer.number;
+    bool failed = reply->answer.kind == ANSWER_ERROR;
+    op->err = failed ? (int)reply->answer.number : HK_OK;
+    if (c->conn != NULL) {
+        if (failed) {
+            skip_parts(world, m, (uint32_t)reply->tag);
+        }
+        resp_conn_answer(c->conn, &reply->answer, world->now_us);
+        listen(m, c, (uint32_t)reply->tag);
+        return;
     }
+    op->replied = true;
+    op->carrier = (uint32_t)reply->tag;
+    const char *wrong = failed ? NULL : understand(m, op, &reply->answer);
     if (wrong != NULL) {
         char text[200];
-        describe_op(op, text, sizeof text);
+        crowd_describe(op, text, sizeof text);
         world_violation(world, "node %u gives %s: %s", m->id, wrong, text);
     }
 }
@@ -586,7 +714,7 @@ static void check_forecast(struct world *world, const struct sim_op *op, const s
         return;
     }
     char text[200];
-    describe_op(op, text, sizeof text);
+    crowd_describe(op, text, sizeof text);
     world_violation(world,
                     "a client's own key does not follow the client's order: %s "
                     "(expected ok %d, out %" PRId64 ")",
@@ -596,20 +724,22 @@ static void check_forecast(struct world *world, const struct sim_op *op, const s
 /* What comes out is not linearizable, whatever happened meanwhile: values are written once. */
 static void tamper(struct world *world, struct sim_op *op)
 {
-    struct tampering *t = &world->clients.tampering;
+    struct clients *cs = &world->clients;
+    struct sim_key *key = &cs->keys[op->key];
+    struct tampering *t = &key->tampering;
     struct history_op *h = &op->h;
-    const struct sim_key *key = &world->clients.keys[op->key];
-    if (h->kind != HISTORY_READ || key->private || key->class == KEY_COUNTER ||
-        (t->seen > 0 && (op->key != t->key || h->begin_us <= t->after_us))) {
+    bool unique = key->class == KEY_REGISTER || key->class == KEY_GENERAL;
+    if (h->kind != HISTORY_READ || !unique || key->private || cs->tampered ||
+        (t->seen > 0 && h->begin_us <= t->after_us)) {
         return;
     }
     if (t->seen == 0 && h->out != HISTORY_ABSENT) {
-        *t = (struct tampering){1, op->key, h->out, h->end_us};
+        *t = (struct tampering){1, h->out, h->end_us};
     } else if (t->seen == 1 && h->out != t->first) {
         t->seen = 2;
         t->after_us = h->end_us;
     } else if (t->seen == 2) {
-        t->seen = 3;
+        cs->tampered = true;
         h->out = t->first;
     }
 }
@@ -621,7 +751,7 @@ static void answered_well(struct world *world, struct sim_op *op, struct client 
     if (c->reader) {
         c->next_key++;
     }
-    if (op->extra) {
+    if (op->extra || op->weak) {
         return;
     }
     if (world->config->tamper) {
@@ -661,10 +791,11 @@ static void answered_badly(struct world *world, struct sim_op *op, struct client
 {
     if (!may_fail(world, op)) {
         char text[200];
-        describe_op(op, text, sizeof text);
+        crowd_describe(op, text, sizeof text);
         world_violation(world, "node %u answers %s: %s", c->machine, hk_err_name(op->err), text);
     }
-    finish(world, op, op->err == HK_ERR_UNKNOWN ? HISTORY_UNKNOWN : HISTORY_FAILED);
+    bool unknown = op->err == HK_ERR_UNKNOWN;
+    finish(world, op, unknown ? HISTORY_UNKNOWN : HISTORY_FAILED);
     bool about_op = op->err == HK_ERR_TYPE || op->err == HK_ERR_OVERFLOW ||
                     op->err == HK_ERR_TOOBIG || op->err == HK_ERR_INVALID;
     c->moving = c->moving || !about_op;
@@ -676,37 +807,62 @@ static void answered_badly(struct world *world, struct sim_op *op, struct client
 /* What stands in the history has the form that the checkers know. */
 static void normalize(struct history_op *h)
 {
-    if (h->kind == HISTORY_READ || h->kind == HISTORY_WRITE || h->kind == HISTORY_DELETE ||
-        h->kind == HISTORY_ADD || h->kind == HISTORY_GETSET) {
-        h->ok = true;
-    }
+    bool asks = h->kind == HISTORY_DELETE_IF || h->kind == HISTORY_SET_IF ||
+                h->kind == HISTORY_SET_ABSENT || h->kind == HISTORY_SET_PRESENT ||
+                h->kind == HISTORY_DELETE_PRESENT || h->kind == HISTORY_EXISTS ||
+                h->kind == HISTORY_EXPIRE || h->kind == HISTORY_PERSIST;
+    h->ok = h->ok || !asks;
 }
 
-void crowd_answered(struct world *world, uint32_t index)
+/* The oldest operation of the client is over, its answer on its way or none to come. */
+static void over(struct world *world, struct sim_op *op, struct client *c)
 {
-    struct sim_op *op = op_at(world, index);
-    struct client *c = &world->clients.at[op->client];
-    if (op->state == SIM_OP_OVER) {
-        return;
-    }
-    HK_ASSERT(c->ring_n > 0 && c->ring[c->ring_first] == index);
+    HK_ASSERT(c->ring_n > 0 && c->ring[c->ring_first] == (uint32_t)(op - world->clients.ops));
     c->ring_first = (c->ring_first + 1) % WINDOW_MAX;
     c->ring_n--;
     op->h.end_us = 2 * world->step + 1;
     normalize(&op->h);
     trace_note(&world->trace, (uint64_t)op->h.out ^ (uint64_t)op->err << 32);
-    if (op->err == 0) {
+    if (op->hidden) {
+        finish(world, op, updates(op) && op->h.begin_us != 0 ? HISTORY_UNKNOWN : HISTORY_FAILED);
+    } else if (op->err == HK_OK) {
         answered_well(world, op, c);
     } else {
         answered_badly(world, op, c);
     }
     if (trace_wanted(&world->trace)) {
-        trace_op(world, op, op->err == 0 ? "answers" : hk_err_name(op->err));
+        trace_op(world, op,
+                 op->hidden         ? "answers, but not to the client:"
+                 : op->err == HK_OK ? "answers"
+                                    : hk_err_name(op->err));
     }
-    if (c->moving && c->ring_n == 0) {
-        client_move(world, c);
-        return;
+}
+
+/* What the client has heard of is over, in its order. */
+static void client_go_on(struct world *world, struct client *c)
+{
+    while (c->ring_n > 0) {
+        struct sim_op *op = crowd_op(world, c->ring[c->ring_first]);
+        if (op->state != SIM_OP_ANSWERED || !op->replied ||
+            (op->carrier != NO_OP && !crowd_op(world, op->carrier)->left)) {
+            return;
+        }
+        over(world, op, c);
+        if (c->moving && c->ring_n == 0) {
+            client_move(world, c);
+            return;
+        }
+        client_schedule(world, c,
+                        world->now_us +
+                            random_between(&world->chance_clients, 0, world->setup.think_us));
     }
-    client_schedule(
-        world, c, world->now_us + random_between(&world->chance_clients, 0, world->setup.think_us));
+}
+
+void crowd_answered(struct world *world, uint32_t index)
+{
+    struct sim_op *op = crowd_op(world, index);
+    op->left = true;
+    if (op->state != SIM_OP_OVER) {
+        client_go_on(world, &world->clients.at[op->client]);
+    }
 }

@@ -13,6 +13,7 @@
 #include "engine/op.h"
 #include "node/node.h"
 #include "resp/conn.h"
+#include "sim/calendar.h"
 #include "sim/machine.h"
 #include "sim/setup.h"
 #include "sim/value.h"
@@ -34,14 +35,23 @@ struct forecast {
     int64_t out;
 };
 
+/* One operation on one key. A command over several keys is several of them, its parts, one after
+ * the other in every list; the first one carries the bytes. */
 struct sim_op {
     struct history_op h;
-    struct op op;
-    uint8_t *bytes; /* key, value and argument of op; freed once the worker may not read them */
+    struct op op;     /* as it is asked for, or as the command should turn out */
+    uint8_t *bytes;   /* key, value and argument of op; freed once the worker may not read them */
+    uint8_t *command; /* of a client that speaks, until it is said */
+    uint32_t command_n;
+    uint16_t phrase; /* index in phrases */
+    uint8_t part, parts;
+    uint8_t replies; /* quiet: that are still to come */
+    int64_t number;  /* that the node answered, before it was spoken */
     uint32_t client;
     uint32_t connection; /* of the client */
     uint32_t key;        /* index of a sim_key */
     uint32_t next;
+    uint32_t carrier;  /* replied: the operation with whose answer the reply leaves; NO_OP: none */
     uint32_t before;   /* the operation before it on the same connection, if that was still under
                             way; else NO_OP */
     uint32_t epoch;    /* that its node was in when it took the operation */
@@ -49,9 +59,14 @@ struct sim_op {
     uint64_t taken_us; /* when its node took it; 0: not yet */
     uint64_t arrived_step;
     enum sim_op_state state;
-    bool extra; /* not of a kind that histories know */
-    bool said;  /* its command was fed to the connection */
-    int err;    /* of the answer */
+    bool extra;   /* only the form of its answer is checked: no history holds it */
+    bool quiet;   /* its command asks for no operation */
+    bool weak;    /* its answer says nothing that a history could hold */
+    bool said;    /* its command was fed to the connection */
+    bool replied; /* the reply to its command has come */
+    bool left;    /* its own answer has left the process */
+    bool hidden;  /* another part of its command failed: its client never hears of it */
+    int err;      /* of the answer */
     struct forecast forecast;
 };
 
@@ -63,6 +78,7 @@ struct client {
     bool embedded;          /* a thread of the process itself: operations, not commands */
     struct resp_conn *conn; /* NULL: no session, or embedded */
     uint32_t connection;    /* rises with each reconnect */
+    uint32_t heard;         /* bytes of its connection's output that were understood */
     uint32_t window;
     uint32_t ring[WINDOW_MAX]; /* its operations under way, oldest first */
     uint32_t ring_first, ring_n;
@@ -76,18 +92,19 @@ struct client {
     bool reader; /* reads every key once, at the end */
     uint32_t next_key;
     uint32_t ok_calm; /* successes since faults ended */
+    uint32_t doubt;   /* a key of which it does not know what became of its last update; NO_OP */
     uint32_t private_key;
     uint32_t life; /* of the private key */
     int64_t private_value;
+    bool private_lasts; /* it has no deadline */
 };
 
-/* For tests: a value that was read, and then another one, and who reads after both is made to see
- * the first again. */
-struct tampering {
-    uint32_t seen; /* values seen so far; 3: it is done */
-    uint32_t key;
-    int64_t first;
-    uint64_t after_us; /* the end of the latest read that counts, as in the history */
+/* A connection that is closed while its worker is held up in a poll, in which it may still read the
+ * connection's input. */
+struct closed {
+    struct resp_conn *conn;
+    uint8_t machine;
+    uint32_t worker;
 };
 
 struct clients {
@@ -98,9 +115,12 @@ struct clients {
     struct sim_key *keys;
     uint32_t keys_n, keys_capacity;
     uint32_t shared[KEYS_MAX]; /* the keys that all clients use at the moment */
-    uint32_t extra_first;      /* keys of operations that histories do not know; fillers follow */
+    uint32_t extra_first;      /* keys of which no history knows; fillers follow */
     uint32_t fillers_done;
-    struct tampering tampering;
+    struct calendar calendar;
+    struct closed closed[CLIENTS_MAX + SIM_NODES_MAX]; /* one a client at most */
+    uint32_t closed_n;
+    bool tampered;      /* for tests: an answer was recorded wrongly */
     int64_t next_value; /* every value that is written is new */
 };
 
@@ -108,6 +128,8 @@ void crowd_init(struct world *world);
 void crowd_deinit(struct world *world);
 /* Everybody has something to do. */
 void crowd_round(struct world *world, uint32_t ops);
+/* All data is gone: what clients knew of keys is not so any more. */
+void crowd_forget(struct world *world);
 /* Now is a good moment for operations: a view is changing. */
 void crowd_stir(struct world *world);
 void client_act(struct world *world, uint32_t client);
@@ -120,6 +142,10 @@ bool crowd_top_up(struct world *world, uint32_t each);
 void crowd_read_all(struct world *world);
 /* Nothing is under way; for readers: and every key was read. */
 bool crowd_idle(const struct world *world);
+
+struct sim_op *crowd_op(struct world *world, uint32_t op);
+/* "client 3 key 7: GET ..." */
+void crowd_describe(const struct sim_op *op, char *to, size_t size);
 
 /* ---- For machines ---- */
 

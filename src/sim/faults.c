@@ -15,7 +15,7 @@ static struct fault *fault_at(struct world *world, uint32_t i)
 
 static nodeset all_nodes(const struct world *world)
 {
-    return ((nodeset)1 << world->setup.nodes) - 1;
+    return ((nodeset)1 << world->setup.machines) - 1;
 }
 
 void faults_init(struct world *world)
@@ -23,6 +23,9 @@ void faults_init(struct world *world)
     nodeset late = 0;
     for (uint32_t i = 0; i < world->setup.plan_n; i++) {
         const struct fault *f = &world->setup.plan[i];
+        if (f->off) {
+            continue;
+        }
         if (f->kind == SIM_FAULT_LATE) {
             late |= nodeset_of(f->node);
         }
@@ -62,35 +65,37 @@ static void defer(struct world *world, uint32_t i)
 }
 
 /* Links from `from` to `to`, and with both also back. */
-static void change_links(struct world *world, nodeset from, nodeset to, bool both, bool cut)
+static void change_links(struct world *world, const struct fault *f, nodeset from, nodeset to,
+                         bool both, int by)
 {
-    for (uint8_t a = 0; a < world->setup.nodes; a++) {
-        for (uint8_t b = 0; b < world->setup.nodes; b++) {
+    for (uint8_t a = 0; a < world->setup.machines; a++) {
+        for (uint8_t b = 0; b < world->setup.machines; b++) {
             bool there = nodeset_has(from, a) && nodeset_has(to, b);
             bool back = both && nodeset_has(from, b) && nodeset_has(to, a);
-            if (a == b || (!there && !back)) {
-                continue;
-            }
-            if (cut) {
-                network_cut(world, a, b);
-            } else {
-                network_mend(world, a, b);
+            if (a != b && (there || back)) {
+                network_cut(world, a, b, f->spares_old, by);
             }
         }
     }
 }
 
-static void change_partition(struct world *world, const struct fault *f, bool cut)
+static bool is_cut(const struct fault *f)
+{
+    return f->kind == SIM_FAULT_PARTITION || f->kind == SIM_FAULT_BRIDGE ||
+           f->kind == SIM_FAULT_ONEWAY;
+}
+
+static void change_partition(struct world *world, const struct fault *f, int by)
 {
     nodeset node = nodeset_of(f->node);
     if (f->kind == SIM_FAULT_PARTITION) {
-        change_links(world, f->side, all_nodes(world) & ~f->side, true, cut);
+        change_links(world, f, f->side, all_nodes(world) & ~f->side, true, by);
     } else if (f->kind == SIM_FAULT_BRIDGE) {
-        change_links(world, node, nodeset_of(f->other), true, cut);
+        change_links(world, f, node, nodeset_of(f->other), true, by);
     } else if (f->outwards) {
-        change_links(world, node, f->side, false, cut);
+        change_links(world, f, node, f->side, false, by);
     } else {
-        change_links(world, f->side, node, false, cut);
+        change_links(world, f, f->side, node, false, by);
     }
 }
 
@@ -109,7 +114,7 @@ static void begin_crash(struct world *world, uint32_t i)
 {
     const struct fault *f = fault_at(world, i);
     struct machine *m = &world->machines[f->node];
-    if (m->node == NULL || m->leaving || !ghost_may_lose(world, f->node)) {
+    if (m->node == NULL || m->leaving || m->busy > 0 || !ghost_may_lose(world, f->node)) {
         defer(world, i);
     } else if (f->mid && m->state == MACHINE_UP && m->trap == TRAP_NONE) {
         set_trap(world, i, TRAP_CRASH);
@@ -141,7 +146,7 @@ static bool is_untouched(const struct machine *m)
             return false;
         }
     }
-    return m->state == MACHINE_UP && m->slow == 1 && !m->leaving;
+    return m->state == MACHINE_UP && m->slow == 1 && m->busy == 0 && !m->leaving;
 }
 
 static struct machine *free_place(struct world *world)
@@ -170,8 +175,9 @@ static void split(struct world *world, uint32_t i)
     machine_pause(m);
     machine_split(m, zombie, !f->reboot);
     run->place = zombie->place;
+    zombie->hears = f->deaf ? 0 : ~(nodeset)0;
     run->nonce = zombie->nonce;
-    machine_start(m);
+    operator_start(world, f->node);
 }
 
 static void begin_zombie(struct world *world, uint32_t i)
@@ -191,6 +197,7 @@ static void end_zombie(struct world *world, uint32_t i)
 {
     struct machine *zombie = &world->machines[world->faults[i].place];
     if (zombie->node != NULL && zombie->nonce == world->faults[i].nonce) {
+        zombie->hears = fault_at(world, i)->deaf ? fault_at(world, i)->side : ~(nodeset)0;
         machine_resume(zombie);
         world_plan(world, world->now_us + 6 * world->setup.lease_us, HAPPENS_TRAP_TIMEOUT, i, 0, 0,
                    NULL);
@@ -200,7 +207,15 @@ static void end_zombie(struct world *world, uint32_t i)
 static void bury_zombie(struct world *world, uint32_t i)
 {
     struct machine *zombie = &world->machines[world->faults[i].place];
-    if (zombie->node != NULL && zombie->nonce == world->faults[i].nonce) {
+    if (zombie->node == NULL || zombie->nonce != world->faults[i].nonce) {
+        return;
+    }
+    const struct view *newest = ghost_newest(world);
+    bool member = newest != NULL && view_has(newest, zombie->id, zombie->nonce);
+    if (zombie->busy > 0 || (member && !ghost_may_lose(world, zombie->id))) {
+        world_plan(world, world->now_us + world->setup.lease_us, HAPPENS_TRAP_TIMEOUT, i, 0, 0,
+                   NULL);
+    } else {
         machine_stop(zombie, true);
     }
 }
@@ -211,6 +226,10 @@ static void begin_stall(struct world *world, uint32_t i)
     struct machine *m = &world->machines[f->node];
     struct actor *a = &m->actors[f->worker];
     activate(world, i);
+    if (f->within) {
+        a->held_until_us = world->now_us + f->lasts_us;
+        return;
+    }
     if (a->stalls++ == 0) {
         a->stalled_us = world->now_us;
     }
@@ -231,6 +250,14 @@ static void plan_patience(struct world *world, uint32_t i)
                NULL);
 }
 
+/* Whether a process that is no member yet may be counted on already. */
+static bool is_forming(const struct world *world)
+{
+    const struct view *newest = ghost_newest(world);
+    return newest == NULL || newest->configured_old != 0 ||
+           newest->configured != world->operator.wanted;
+}
+
 static void begin_leave(struct world *world, uint32_t i)
 {
     const struct fault *f = fault_at(world, i);
@@ -240,7 +267,8 @@ static void begin_leave(struct world *world, uint32_t i)
         world->faults[i].phase = FAULT_SKIPPED;
         return;
     }
-    if (m->state != MACHINE_UP || m->leaving || m->trap != TRAP_NONE) {
+    if (m->state != MACHINE_UP || m->leaving || m->trap != TRAP_NONE || m->busy > 0 ||
+        (is_forming(world) && !ghost_may_lose(world, f->node)) || world->operator.lost_us != 0) {
         defer(world, i);
         return;
     }
@@ -269,7 +297,7 @@ bool fault_snap(struct machine *m)
 {
     struct world *world = m->world;
     uint32_t i = m->trap_fault;
-    if (!random_chance(&world->chance_faults, 400000)) {
+    if (m->busy > 0 || !random_chance(&world->chance_faults, 400000)) {
         return false;
     }
     enum machine_trap trap = m->trap;
@@ -311,7 +339,7 @@ void fault_trap_timeout(struct world *world, uint32_t i)
     if (f->kind == SIM_FAULT_LEAVE) {
         if (m->node == NULL || !m->leaving || m->leaving_fault != i) {
             world->faults[i].phase = FAULT_OVER; /* it crashed meanwhile */
-        } else if (ghost_may_lose(world, f->node)) {
+        } else if (m->busy == 0 && ghost_may_lose(world, f->node)) {
             fault_left(m);
         } else {
             plan_patience(world, i);
@@ -328,7 +356,8 @@ void fault_trap_timeout(struct world *world, uint32_t i)
         }
         return;
     }
-    if (f->kind == SIM_FAULT_CRASH && (m->node == NULL || !ghost_may_lose(world, f->node))) {
+    if (f->kind == SIM_FAULT_CRASH &&
+        (m->node == NULL || m->busy > 0 || !ghost_may_lose(world, f->node))) {
         defer(world, i);
     } else if (f->kind == SIM_FAULT_CRASH) {
         activate(world, i);
@@ -339,13 +368,154 @@ void fault_trap_timeout(struct world *world, uint32_t i)
     }
 }
 
+/* ---- Faults that concern the operator ---- */
+
+/* Fewer nodes than this tolerate no crash, so that nothing else could happen to them. */
+#define NODES_LEAST 3u
+
+static void begin_resize(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    const struct operator* o = & world->operator;
+    nodeset target = (o->wanted | f->adds) & ~f->removes;
+    uint32_t least = world->setup.nodes < NODES_LEAST ? world->setup.nodes : NODES_LEAST;
+    for (nodeset rest = all_nodes(world) & ~target; nodeset_count(target) < least;) {
+        target |= nodeset_of(nodeset_first(rest)); /* somebody else comes instead */
+        rest &= rest - 1;
+    }
+    if (ghost_newest(world) == NULL || o->lost_us != 0) {
+        defer(world, i);
+    } else if (target == o->wanted) {
+        world->faults[i].phase = FAULT_SKIPPED;
+        world->result->stats.faults_skipped++;
+    } else {
+        activate(world, i);
+        operator_resize(world, target);
+    }
+}
+
+static void kill_others(struct world *world, nodeset survivors)
+{
+    for (uint32_t i = 0; i < MACHINES_MAX; i++) {
+        struct machine *m = &world->machines[i];
+        bool survives = i < SIM_NODES_MAX && nodeset_has(survivors, (uint8_t)i);
+        if (m->node != NULL && !survives) {
+            machine_stop(m, true);
+        }
+    }
+}
+
+/* Those who are left hold everything that was acknowledged, or recover would lose it. */
+static nodeset survivors_of(const struct world *world, nodeset drawn)
+{
+    const struct view *view = ghost_newest(world);
+    nodeset whole = ghost_whole_members(world);
+    nodeset left = whole & drawn;
+    if (left == 0 && whole != 0) {
+        left = nodeset_of(nodeset_first(whole));
+    }
+    while (left != 0 && nodeset_majority(left, view->configured)) {
+        left &= left - 1;
+    }
+    return left;
+}
+
+/* Whether some process is in the middle of a poll, so that it cannot end now. */
+static bool anybody_busy(const struct world *world)
+{
+    for (uint32_t i = 0; i < MACHINES_MAX; i++) {
+        if (world->machines[i].busy > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void begin_majority(struct world *world, uint32_t i)
+{
+    const struct fault *f = fault_at(world, i);
+    nodeset left = survivors_of(world, f->side);
+    if (left == 0 || world->operator.lost_us != 0 || anybody_busy(world)) {
+        defer(world, i);
+        return;
+    }
+    activate(world, i);
+    kill_others(world, left);
+    operator_lost(world, left, f->lasts_us);
+}
+
+static void begin_blackout(struct world *world, uint32_t i)
+{
+    if (ghost_newest(world) == NULL || world->operator.lost_us != 0 || anybody_busy(world)) {
+        defer(world, i);
+        return;
+    }
+    activate(world, i);
+    kill_others(world, 0);
+    world_new_life(world);
+    operator_lost(world, 0, fault_at(world, i)->lasts_us);
+}
+
 /* ---- Beginning and end of all kinds ---- */
+
+bool faults_listen(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->setup.plan_n; i++) {
+        if (world->faults[i].phase == FAULT_CUED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void end_wait(struct world *world, uint32_t i, uint64_t by_us)
+{
+    world->faults[i].phase = FAULT_WAITING;
+    world->faults[i].cued = true;
+    world_plan(world, world->now_us + by_us, HAPPENS_FAULT, i, 0, 0, NULL);
+}
+
+void faults_cue(struct world *world, enum fault_cue cue)
+{
+    for (uint32_t i = 0; i < world->setup.plan_n; i++) {
+        const struct fault *f = fault_at(world, i);
+        if (world->faults[i].phase == FAULT_CUED && f->cue == cue) {
+            trace_line(world, "fault %u hears its cue: %s", i, fault_cue_names[cue]);
+            end_wait(world, i, f->after_us);
+            if (f->after_us == 0 && is_cut(f)) {
+                /* What this very poll puts out is cut already. */
+                fault_begin(world, i);
+            }
+        }
+    }
+}
+
+void fault_cue_timeout(struct world *world, uint32_t i)
+{
+    if (world->faults[i].phase == FAULT_CUED) {
+        end_wait(world, i, 0);
+    }
+}
+
+/* Whether the fault waits for something else than its time. */
+static bool waits_for_cue(struct world *world, uint32_t i)
+{
+    struct fault_run *run = &world->faults[i];
+    if (fault_at(world, i)->cue == CUE_NONE || run->cued) {
+        return false;
+    }
+    run->phase = FAULT_CUED;
+    world_plan(world, world->now_us + 2 * world->setup.lease_us, HAPPENS_CUE_TIMEOUT, i, 0, 0,
+               NULL);
+    return true;
+}
 
 void fault_begin(struct world *world, uint32_t i)
 {
     const struct fault *f = fault_at(world, i);
     struct machine *m = &world->machines[f->node];
-    if (world->phase != PHASE_SAFETY || world->faults[i].phase != FAULT_WAITING) {
+    if (world->phase != PHASE_SAFETY || world->faults[i].phase != FAULT_WAITING ||
+        waits_for_cue(world, i)) {
         return;
     }
     switch ((uint32_t)f->kind) {
@@ -376,9 +546,23 @@ void fault_begin(struct world *world, uint32_t i)
     case SIM_FAULT_LATE:
         activate(world, i);
         break;
+    case SIM_FAULT_RESIZE:
+        begin_resize(world, i);
+        break;
+    case SIM_FAULT_MAJORITY:
+        begin_majority(world, i);
+        break;
+    case SIM_FAULT_BLACKOUT:
+        begin_blackout(world, i);
+        break;
+    case SIM_FAULT_CLOCK:
+    case SIM_FAULT_DRIFT:
+        activate(world, i);
+        machine_step_clock(m, f->step_us);
+        break;
     default:
         activate(world, i);
-        change_partition(world, f, true);
+        change_partition(world, f, 1);
     }
 }
 
@@ -393,7 +577,7 @@ static void return_machine(struct world *world, const struct fault *f)
         uint64_t shows_us = random_between(&world->chance_faults, 1000, 5000000);
         m->clock_offset_us += (int64_t)shows_us - (int64_t)machine_clock(m, world->now_us);
     }
-    machine_start(m);
+    operator_start(world, f->node);
 }
 
 void fault_end(struct world *world, uint32_t i)
@@ -419,7 +603,10 @@ void fault_end(struct world *world, uint32_t i)
         break;
     case SIM_FAULT_STALL:
         m->disturbed_us = world->now_us;
-        if (--m->actors[f->worker].stalls == 0) {
+        if (f->within) {
+            m->actors[f->worker].held_until_us = 0;
+        } else if (--m->actors[f->worker].stalls == 0) {
+            machine_looks_again(m, f->worker);
             machine_notice(m, f->worker);
         }
         break;
@@ -430,8 +617,14 @@ void fault_end(struct world *world, uint32_t i)
     case SIM_FAULT_STORM:
         world->network.storms--;
         break;
+    case SIM_FAULT_RESIZE:
+    case SIM_FAULT_MAJORITY:
+    case SIM_FAULT_BLACKOUT:
+    case SIM_FAULT_CLOCK:
+    case SIM_FAULT_DRIFT:
+        break;
     default:
-        change_partition(world, f, false);
+        change_partition(world, f, -1);
     }
 }
 
@@ -446,10 +639,12 @@ void faults_heal(struct world *world)
             run->phase = FAULT_SKIPPED;
         }
     }
-    network_calm(world);
-    for (uint32_t i = 0; i < world->setup.nodes; i++) {
-        if (world->machines[i].node == NULL) {
-            machine_start(&world->machines[i]);
-        }
+    for (uint32_t i = SIM_NODES_MAX; i < MACHINES_MAX; i++) {
+        world->machines[i].hears = ~(nodeset)0;
     }
+    network_calm(world);
+    for (uint8_t i = 0; i < world->setup.machines; i++) {
+        operator_start(world, i);
+    }
+    operator_wake(world);
 }

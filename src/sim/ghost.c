@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "sim/world.h"
 #include "view/message.h"
+#include "wire/msg.h"
 
 void ghost_deinit(struct ghost *ghost)
 {
@@ -25,9 +26,21 @@ const struct view *ghost_newest(const struct world *world)
     return ghost->n == 0 ? NULL : &ghost->views[ghost->n - 1];
 }
 
-static bool older(const struct view *a, const struct view *b)
+/* Which generation of the cluster it was: 0, 1, ... */
+static uint32_t generation_of(const struct ghost *ghost, uint64_t generation)
 {
-    return a->generation != b->generation ? a->generation < b->generation : a->epoch < b->epoch;
+    uint32_t i = 0;
+    while (i < ghost->generations_n && ghost->generations[i] != generation) {
+        i++;
+    }
+    return i;
+}
+
+static bool older(const struct ghost *ghost, const struct view *a, const struct view *b)
+{
+    return a->generation != b->generation
+               ? generation_of(ghost, a->generation) < generation_of(ghost, b->generation)
+               : a->epoch < b->epoch;
 }
 
 /* ---- Views ---- */
@@ -38,6 +51,9 @@ static void check_cids(struct world *world, const struct view *view)
     const struct ghost *ghost = &world->ghost;
     for (size_t v = 0; v < ghost->n; v++) {
         const struct view *other = &ghost->views[v];
+        if (other->generation != view->generation) {
+            continue; /* what a lost generation handed out in the end, nobody knows any more */
+        }
         for (uint8_t a = 0; a < NODES_MAX; a++) {
             if (!nodeset_has(view->live, a)) {
                 continue;
@@ -64,6 +80,9 @@ static void check_cids(struct world *world, const struct view *view)
 static void check_leases(struct world *world)
 {
     const struct view *newest = ghost_newest(world);
+    if (world->setup.drift) {
+        return; /* then leases say nothing, and nothing may depend on them */
+    }
     for (uint32_t i = 0; i < MACHINES_MAX; i++) {
         const struct machine *m = &world->machines[i];
         if (newest == NULL || m->node == NULL || view_has(newest, m->id, m->nonce)) {
@@ -80,10 +99,41 @@ static void check_leases(struct world *world)
     }
 }
 
+/* A first generation forms by itself, any other one by the operator's order only. */
+static void check_generation(struct world *world, const struct view *view)
+{
+    struct ghost *ghost = &world->ghost;
+    if (generation_of(ghost, view->generation) < ghost->generations_n) {
+        return;
+    }
+    if (ghost->generations_n >= ghost->generations_allowed) {
+        world_violation(world, "nodes form a new cluster by themselves, of generation %" PRIx64,
+                        view->generation);
+    }
+    HK_ASSERT(ghost->generations_n < SIM_PLAN_MAX);
+    ghost->generations[ghost->generations_n++] = view->generation;
+}
+
+static void give_cues(struct world *world, const struct view *before, const struct view *view)
+{
+    nodeset live = before == NULL ? view->live : before->live;
+    faults_cue(world, CUE_VIEW);
+    if ((live & ~view->live) != 0) {
+        faults_cue(world, CUE_DROP);
+    }
+    if ((view->live & ~live) != 0) {
+        faults_cue(world, CUE_ADMIT);
+    }
+    if (view->configured_old != 0) {
+        faults_cue(world, CUE_JOINT);
+    }
+}
+
 static void add_view(struct world *world, const struct view *view)
 {
     struct ghost *ghost = &world->ghost;
     struct sim_stats *stats = &world->result->stats;
+    check_generation(world, view);
     if (ghost->n == ghost->capacity) {
         ghost->capacity = ghost->capacity == 0 ? 16 : 2 * ghost->capacity;
         ghost->views = realloc(ghost->views, ghost->capacity * sizeof *ghost->views);
@@ -91,19 +141,16 @@ static void add_view(struct world *world, const struct view *view)
     }
     check_cids(world, view);
     size_t at = ghost->n++;
-    for (; at > 0 && older(view, &ghost->views[at - 1]); at--) {
+    for (; at > 0 && older(ghost, view, &ghost->views[at - 1]); at--) {
         ghost->views[at] = ghost->views[at - 1];
     }
     ghost->views[at] = *view;
     crowd_stir(world);
+    give_cues(world, at == 0 ? NULL : &ghost->views[at - 1], view);
     if (at + 1 == ghost->n) {
         ghost->prepared_drops = ghost->accepted_drops = 0;
     }
     stats->view_changes += stats->views++ > 0;
-    if (view->generation != ghost->views[0].generation ||
-        view->generation != ghost->views[ghost->n - 1].generation) {
-        world_violation(world, "two clusters came into being, of different generations");
-    }
     if (view->operational == 0) {
         world_violation(world, "epoch %" PRIu32 " has no operational member", view->epoch);
     }
@@ -181,13 +228,22 @@ static bool sets_value(const struct sim_op *op)
     case HISTORY_WRITE:
     case HISTORY_ADD:
     case HISTORY_GETSET:
+    case HISTORY_RMW:
         return true;
     case HISTORY_SET_IF:
     case HISTORY_SET_ABSENT:
+    case HISTORY_SET_PRESENT:
         return op->h.ok;
     case HISTORY_READ:
     case HISTORY_DELETE:
     case HISTORY_DELETE_IF:
+    case HISTORY_DELETE_PRESENT:
+    case HISTORY_GETDEL:
+    case HISTORY_EXISTS:
+    case HISTORY_EXPIRE:
+    case HISTORY_PERSIST:
+    case HISTORY_GETEX:
+    case HISTORY_TTL:
         break;
     }
     return false;
@@ -230,9 +286,9 @@ static void check_healthy(struct machine *m)
 {
     struct world *world = m->world;
     const struct setup *s = &world->setup;
-    for (uint32_t i = 1; i < s->workers; i++) {
+    for (uint32_t i = 1; i < m->workers; i++) {
         const struct actor *a = &m->actors[i];
-        if (a->stalls == 0 || a->stalled_us < m->started_us) {
+        if (s->drift || a->stalls == 0 || a->stalled_us < m->started_us) {
             continue;
         }
         uint64_t last_us = machine_clock(m, a->stalled_us) + 3 * s->heartbeat_us + s->lease_us;
@@ -242,6 +298,40 @@ static void check_healthy(struct machine *m)
                             "%" PRIu64 " us",
                             m->id, i, world->now_us - a->stalled_us);
         }
+    }
+}
+
+/* While a majority is lost nobody may serve: leases run out, and only the operator's word makes new
+ * ones. So long after the loss the last lease of before has ended, by whichever clock. */
+static bool must_refuse(const struct world *world)
+{
+    const struct operator* o = & world->operator;
+    const struct view *newest = ghost_newest(world);
+    bool begun = newest != NULL && newest->generation != o->lost_generation;
+    return o->lost_us != 0 && !begun && !world->setup.drift &&
+           world->now_us > o->lost_us + world->setup.lease_us * 6 / 5;
+}
+
+static void check_refuses(struct machine *m, const struct node_status *status)
+{
+    if (must_refuse(m->world) && machine_clock(m, m->world->now_us) < status->lease_until_us) {
+        world_violation(m->world,
+                        "node %u holds a lease, and a majority is lost since %" PRIu64 " us", m->id,
+                        m->world->now_us - m->world->operator.lost_us);
+    }
+}
+
+/* By an old clock it may still find the lease that it had; what it took before, it may have done
+ * before; and an asynchronous read may have been confirmed by those who are dead now. */
+static void check_silent(struct machine *m, const struct sim_op *op)
+{
+    struct world *world = m->world;
+    uint64_t last_us = world->operator.lost_us + world->setup.lease_us * 6 / 5;
+    if (must_refuse(world) && m->poll_step == world->step && !world->setup.async && op->err == 0 &&
+        op->taken_us > last_us) {
+        char text[200];
+        history_op_print(&op->h, text, sizeof text);
+        world_violation(world, "node %u answers, and a majority is lost: %s", m->id, text);
     }
 }
 
@@ -260,12 +350,16 @@ void ghost_polled(struct machine *m, uint32_t worker)
         world->ghost.adopted_epoch[m->place] = status.epoch_adopted;
         check_leases(world);
         check_healthy(m);
+        check_refuses(m, &status);
     }
     for (size_t i = 0; i < m->outputs_n; i++) {
         if (m->outputs[i].parcel != NULL) {
             continue;
         }
         const struct sim_op *op = &world->clients.ops[m->outputs[i].op];
+        if (op->state == SIM_OP_ANSWERED) {
+            check_silent(m, op);
+        }
         if (op->state != SIM_OP_ANSWERED || op->err != 0 || op->extra || !sets_value(op)) {
             continue;
         }
@@ -297,26 +391,45 @@ void ghost_follow(const struct machine *from, const struct machine *to)
 
 /* ---- What the world can do without ---- */
 
-/* Members of the newest view that a view under way would leave out. */
-void ghost_overhear(struct world *world, const struct frame *frame)
+/* Whether a joiner asks for a chunk. */
+static bool asks_for_chunk(const struct frame *frame)
+{
+    struct msg msg;
+    uint32_t used = 0;
+    return frame->kind == FRAME_BATCH && msg_decode(frame->body, &msg, &used) == HK_OK &&
+           msg.kind == MSG_CHUNK_ASK;
+}
+
+/* What somebody is asked to promise or to accept for the next instance. */
+static void overhear_proposal(struct world *world, const struct view_msg *msg, uint32_t instance)
 {
     struct ghost *ghost = &world->ghost;
     const struct view *newest = ghost_newest(world);
-    struct view_msg msg;
-    if (frame->kind != FRAME_VIEW || newest == NULL || frame->body.n == 0 ||
-        (frame->body.at[0] != VIEW_MSG_PREPARE && frame->body.at[0] != VIEW_MSG_ACCEPT) ||
-        view_msg_decode(frame->body, &msg) != HK_OK) {
-        return;
-    }
-    if (msg.kind == VIEW_MSG_PREPARE && msg.prepare.instance == newest->epoch + 1) {
-        ghost->prepared_drops |= msg.prepare.drops;
+    if (msg->kind == VIEW_MSG_PREPARE && msg->prepare.instance == instance) {
+        ghost->prepared_drops |= msg->prepare.drops;
         ghost->prepared_us = world->now_us;
-    } else if (msg.kind == VIEW_MSG_ACCEPT && msg.accept.instance == newest->epoch + 1) {
-        ghost->accepted_drops |= newest->live & ~msg.accept.view.live;
-        if (ghost->stirred_epoch != msg.accept.instance) {
-            ghost->stirred_epoch = msg.accept.instance;
+        faults_cue(world, CUE_PREPARE);
+    } else if (msg->kind == VIEW_MSG_ACCEPT && msg->accept.instance == instance) {
+        ghost->accepted_drops |= newest == NULL ? 0 : newest->live & ~msg->accept.view.live;
+        faults_cue(world, CUE_ACCEPT);
+        if (ghost->stirred_epoch != instance) {
+            ghost->stirred_epoch = instance;
             crowd_stir(world);
         }
+    }
+}
+
+void ghost_overhear(struct world *world, const struct frame *frame)
+{
+    const struct view *newest = ghost_newest(world);
+    struct view_msg msg;
+    if (faults_listen(world) && asks_for_chunk(frame)) {
+        faults_cue(world, CUE_CHUNK);
+    }
+    if (frame->kind == FRAME_VIEW && frame->body.n > 0 &&
+        (frame->body.at[0] == VIEW_MSG_PREPARE || frame->body.at[0] == VIEW_MSG_ACCEPT) &&
+        view_msg_decode(frame->body, &msg) == HK_OK) {
+        overhear_proposal(world, &msg, newest == NULL ? 1 : newest->epoch + 1);
     }
 }
 
@@ -335,8 +448,10 @@ static bool is_member(const struct world *world, const struct view *view, uint8_
 
 static bool is_cut_off(const struct world *world, uint8_t node)
 {
-    for (uint32_t i = 0; i < world->setup.nodes; i++) {
-        if (world->network.links[node][i].cuts > 0 || world->network.links[i][node].cuts > 0) {
+    for (uint32_t i = 0; i < world->setup.machines; i++) {
+        const struct link *out = &world->network.links[node][i];
+        const struct link *in = &world->network.links[i][node];
+        if (out->cuts + out->cuts_new > 0 || in->cuts + in->cuts_new > 0) {
             return true;
         }
     }
@@ -349,13 +464,13 @@ static bool is_steady(const struct world *world, const struct view *view, uint8_
     if (!is_member(world, view, node) || !nodeset_has(view->operational, node)) {
         return false;
     }
-    for (uint32_t i = 0; i < world->setup.workers; i++) {
+    for (uint32_t i = 0; i < m->workers; i++) {
         if (m->actors[i].stalls > 0) {
             return false;
         }
     }
-    return m->state == MACHINE_UP && m->slow == 1 && !m->leaving && m->trap == TRAP_NONE &&
-           !is_cut_off(world, node);
+    return m->state == MACHINE_UP && m->slow == 1 && m->busy == 0 && !m->leaving &&
+           m->trap == TRAP_NONE && !is_cut_off(world, node);
 }
 
 /* Before the first view every node is needed, and one may be replaced. */
@@ -375,24 +490,46 @@ bool ghost_may_lose(const struct world *world, uint8_t node)
     if (view == NULL) {
         return may_lose_before_first(world);
     }
-    uint32_t members = 0;
-    uint32_t steady = 0;
-    for (uint8_t i = 0; i < world->setup.nodes; i++) {
+    nodeset members = 0;
+    nodeset steady = 0;
+    for (uint8_t i = 0; i < world->setup.machines; i++) {
         if (i != node && !nodeset_has(pending_drops(world), i)) {
-            members += is_member(world, view, i);
-            steady += is_steady(world, view, i);
+            members |= is_member(world, view, i) ? nodeset_of(i) : 0;
+            steady |= is_steady(world, view, i) ? nodeset_of(i) : 0;
         }
     }
-    return 2 * members > world->setup.nodes && 2 * steady > world->setup.nodes &&
+    /* The view that changes the configured set may be decided before anybody notices. */
+    bool changing = view->configured != world->operator.wanted && view->configured_old == 0;
+    if (changing && !nodeset_majority(members, world->operator.wanted)) {
+        return false;
+    }
+    return view_majority(view, members) && view_majority(view, steady) &&
            world->network.storms == 0;
+}
+
+nodeset ghost_whole_members(const struct world *world)
+{
+    const struct view *view = ghost_newest(world);
+    nodeset whole = 0;
+    if (view == NULL || view->configured_old != 0) {
+        return 0;
+    }
+    for (uint8_t i = 0; i < world->setup.machines; i++) {
+        const struct machine *m = &world->machines[i];
+        if (is_member(world, view, i) && nodeset_has(view->operational, i) && !m->leaving &&
+            world->ghost.held_epoch[i] == view->epoch) {
+            whole |= nodeset_of(i);
+        }
+    }
+    return whole & ~pending_drops(world);
 }
 
 bool ghost_stranded(const struct world *world)
 {
     const struct view *view = ghost_newest(world);
-    uint32_t members = 0;
-    for (uint8_t i = 0; view != NULL && i < world->setup.nodes; i++) {
-        members += is_member(world, view, i);
+    nodeset members = 0;
+    for (uint8_t i = 0; view != NULL && i < world->setup.machines; i++) {
+        members |= is_member(world, view, i) ? nodeset_of(i) : 0;
     }
-    return view != NULL && 2 * members <= world->setup.nodes;
+    return view != NULL && world->operator.lost_us == 0 && !view_majority(view, members);
 }

@@ -17,6 +17,9 @@ struct world;
 struct ghost {
     struct view *views; /* every decided view that some node held, by (generation, epoch) */
     size_t n, capacity;
+    uint64_t generations[SIM_PLAN_MAX]; /* of the cluster, in the order of their coming */
+    uint32_t generations_n;
+    uint32_t generations_allowed; /* a first one, and one more for each order of the operator */
     uint64_t lease_until_us[MACHINES_MAX]; /* by the holder's clock, of the process at a place */
     uint32_t held_epoch[MACHINES_MAX];     /* of the view that it holds ... */
     uint32_t adopted_epoch[MACHINES_MAX];  /* ... and that all its workers have adopted */
@@ -27,7 +30,7 @@ struct ghost {
 };
 
 void ghost_deinit(struct ghost *ghost);
-/* All data is gone: views of old say nothing any more. */
+/* All data is gone: views of old say nothing any more, and only the operator can make a new one. */
 void ghost_forget(struct world *world);
 /* The newest decided view that anybody held; NULL before the first. */
 const struct view *ghost_newest(const struct world *world);
@@ -42,6 +45,10 @@ void ghost_follow(const struct machine *from, const struct machine *to);
 /* Whether a majority of members of the newest view would still be there, and a majority of nodes
  * still operational and undisturbed, without the given node. */
 bool ghost_may_lose(const struct world *world, uint8_t node);
+/* The operational members of the newest view that live, hold it, are not about to leave, and that
+ * no view under way leaves out: each holds all that was acknowledged. 0 while it has two configured
+ * sets. */
+nodeset ghost_whole_members(const struct world *world);
 /* Whether the processes that still live can decide nothing ever again. */
 bool ghost_stranded(const struct world *world);
 

@@ -52,6 +52,9 @@ static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
 {
     struct machine *m = machine_of(context);
     struct actor *a = &m->actors[worker];
+    if (a->held_until_us > m->world->now_us && a->took && !a->busy) {
+        world_hold_up(m->world, m, worker);
+    }
     parcel_destroy(a->given);
     a->given = NULL;
     struct parcel *parcel = a->inbox_first;
@@ -96,8 +99,8 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
 {
     struct machine *m = machine_of(context);
     (void)worker;
-    if (to >= m->world->setup.nodes || to == m->id) {
-        world_violation(m->world, "node %u sends to node %u, which is not configured", m->id, to);
+    if (to >= m->world->setup.machines || to == m->id) {
+        world_violation(m->world, "node %u sends to node %u, which does not exist", m->id, to);
         return;
     }
     struct output *output = add_output(m);
@@ -130,9 +133,8 @@ static void env_wake(void *context, uint32_t worker)
     machine_notice(m, worker);
 }
 
-static uint64_t env_wall_ms(void *context)
+uint64_t machine_wall_ms(const struct machine *m)
 {
-    const struct machine *m = machine_of(context);
     const struct setup_clock *clock = &m->world->setup.clocks[m->id];
     int64_t off_ms = clock->wall_ms;
     if (m->world->now_us >= clock->jump_at_us) {
@@ -141,9 +143,24 @@ static uint64_t env_wall_ms(void *context)
     return WALL_START_MS + m->world->now_us / 1000 + (uint64_t)off_ms;
 }
 
+static uint64_t env_wall_ms(void *context)
+{
+    return machine_wall_ms(machine_of(context));
+}
+
 static uint64_t host_wall_us(void *context)
 {
     return 1000 * env_wall_ms(context);
+}
+
+/* What both ends of a connection have agreed upon. A process that is taken over by an older one
+ * still receives what was sent before. */
+static uint16_t env_version(void *context, uint32_t worker, uint8_t to)
+{
+    const struct machine *m = machine_of(context);
+    uint16_t other = m->world->machines[to].version_max;
+    (void)worker;
+    return other < m->version_max ? other : m->version_max;
 }
 
 static void env_persist(void *context, uint64_t generation, uint32_t epoch)
@@ -171,6 +188,8 @@ void machine_init(struct machine *m, struct world *world, uint8_t id, uint8_t pl
         .place = place,
         .clock_offset_us = world->setup.clocks[id].offset_us,
         .slow = 1,
+        .workers = world->setup.workers_of[id],
+        .version_max = world->setup.version_max[id],
     };
     for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
         struct actor *a = &m->actors[i];
@@ -188,7 +207,7 @@ static void release_outputs(struct machine *m, size_t n)
         if (i >= n) {
             parcel_destroy(output.parcel);
         } else if (output.parcel != NULL) {
-            network_send(m->world, m->id, output.to, output.parcel);
+            network_send(m->world, m->id, machine_is_zombie(m), output.to, output.parcel);
         } else {
             crowd_answered(m->world, output.op);
         }
@@ -212,6 +231,7 @@ static void clear_actor(struct actor *a)
     a->poll_at_us = NEVER;
     a->asleep = false;
     a->stale_us = 0;
+    a->held_until_us = 0;
     a->spins = 0;
 }
 
@@ -228,12 +248,13 @@ static void describe_node(struct machine *m, struct node_config *config)
     };
     *config = (struct node_config){
         .self = m->id,
-        .workers = s->workers,
+        .workers = m->workers,
+        .version_max = m->version_max,
         .cluster = s->seed,
         .seed = random_next(chance),
         .calls_max = s->calls_max,
         .flows_max = s->flows_max,
-        .sessions_max = s->clients + s->nodes + 2,
+        .sessions_max = s->clients + SIM_NODES_MAX + 2,
         .session_calls_max = WINDOW_MAX,
         .parked_us = s->parked_us,
         .answer_us = s->answer_us,
@@ -247,7 +268,8 @@ static void describe_node(struct machine *m, struct node_config *config)
     config->view = (struct view_config){
         .self = m->id,
         .nonce = m->nonce,
-        .configured = ((nodeset)1 << s->nodes) - 1,
+        .configured = m->world->operator.wanted | nodeset_of(m->id),
+        .bootstrap = m->bootstrap,
         .lease_us = (uint32_t)s->lease_us,
         .margin_us = (uint32_t)s->margin_us,
         .heartbeat_us = (uint32_t)s->heartbeat_us,
@@ -267,14 +289,32 @@ static void describe_node(struct machine *m, struct node_config *config)
     };
 }
 
+/* A rolling upgrade happens at restarts; now and then one is taken back. */
+static void choose_version(struct machine *m)
+{
+    struct world *world = m->world;
+    uint64_t way = random_below(&world->chance_machines, 10);
+    uint16_t before = m->version_max;
+    if (!world->setup.versions || m->incarnation == 1) {
+        return;
+    }
+    m->version_max = way < 6 ? FRAME_VERSION_MAX : way < 8 ? FRAME_VERSION : before;
+    if (m->version_max != before) {
+        world_befell(world, SIM_FAULT_VERSIONS);
+        trace_line(world, "node %u knows versions up to %u now", m->id, m->version_max);
+    }
+}
+
 void machine_start(struct machine *m)
 {
     HK_ASSERT(m->state == MACHINE_DOWN && m->node == NULL);
     struct world *world = m->world;
     m->nonce = random_next(&world->chance_machines) | 1u;
     m->incarnation++;
+    choose_version(m);
     m->mute = false;
     m->leaving = false;
+    m->left = m->wipes = false;
     m->started_us = world->now_us;
     m->process = malloc(sizeof *m->process);
     HK_ASSERT(m->process != NULL);
@@ -282,6 +322,7 @@ void machine_start(struct machine *m)
     redis_host_init(&m->process->host, host_wall_us, m->process);
     struct node_config config;
     describe_node(m, &config);
+    m->bootstrap = false;
     const struct env env = {
         .context = m->process,
         .receive = env_receive,
@@ -291,6 +332,7 @@ void machine_start(struct machine *m)
         .wake = env_wake,
         .wall_ms = env_wall_ms,
         .persist = env_persist,
+        .version = env_version,
     };
     world->result->stats.incarnations++;
     trace_line(world, "node %u starts, incarnation %u, nonce %" PRIx64, m->id, m->incarnation,
@@ -305,7 +347,7 @@ void machine_start(struct machine *m)
     }
     store_offline(m->eye);
     m->state = m->pauses > 0 ? MACHINE_PAUSED : MACHINE_UP;
-    for (uint32_t i = 0; i < world->setup.workers; i++) {
+    for (uint32_t i = 0; i < m->workers; i++) {
         machine_notice(m, i);
     }
 }
@@ -319,7 +361,7 @@ static void count_node(struct machine *m)
 
 void machine_stop(struct machine *m, bool kill)
 {
-    HK_ASSERT(m->state != MACHINE_DOWN && m->node != NULL);
+    HK_ASSERT(m->state != MACHINE_DOWN && m->node != NULL && m->busy == 0);
     struct world *world = m->world;
     trace_line(world, "node %u %s", m->id, kill ? "is killed" : "ends");
     count_node(m);
@@ -353,7 +395,7 @@ void machine_wipe(struct machine *m)
     trace_line(m->world, "node %u was dropped and wipes itself", m->id);
     machine_stop(m, false);
     if (!machine_is_zombie(m)) {
-        machine_start(m);
+        operator_start(m->world, m->id);
     }
 }
 
@@ -373,6 +415,7 @@ void machine_split(struct machine *m, struct machine *zombie, bool keeps_state)
     ghost_follow(m, zombie);
     machine_init(m, m->world, m->id, m->place);
     m->incarnation = zombie->incarnation;
+    m->version_max = zombie->version_max;
     m->kept_generation = keeps_state ? zombie->kept_generation : 0;
     m->kept_epoch = keeps_state ? zombie->kept_epoch : 0;
     m->clock_offset_us = (int64_t)random_between(&m->world->chance_machines, 1000000, 1000000000);
@@ -399,6 +442,13 @@ void machine_pause(struct machine *m)
     }
 }
 
+void machine_looks_again(struct machine *m, uint32_t worker)
+{
+    for (uint32_t i = 0; worker == 0 && i < SIM_WORKERS_MAX; i++) {
+        m->actors[i].stalled_us = m->world->now_us;
+    }
+}
+
 void machine_resume(struct machine *m)
 {
     HK_ASSERT(m->pauses > 0);
@@ -408,11 +458,17 @@ void machine_resume(struct machine *m)
     }
     m->state = MACHINE_UP;
     m->disturbed_us = m->world->now_us;
-    for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
-        m->actors[i].stalled_us = m->world->now_us; /* until now, all stood still */
-    }
+    machine_looks_again(m, 0);
     release_outputs(m, m->outputs_n);
-    for (uint32_t i = 0; i < m->world->setup.workers; i++) {
+    for (uint32_t i = 0; i < m->workers; i++) {
+        machine_notice(m, i);
+    }
+}
+
+void machine_step_clock(struct machine *m, uint64_t by_us)
+{
+    m->clock_offset_us += (int64_t)by_us;
+    for (uint32_t i = 0; m->node != NULL && i < m->workers; i++) {
         machine_notice(m, i);
     }
 }
@@ -446,7 +502,7 @@ void machine_deliver(struct machine *m, struct parcel *parcel)
         parcel_destroy(parcel);
         return;
     }
-    uint32_t worker = parcel->worker % m->world->setup.workers;
+    uint32_t worker = parcel->worker % m->workers;
     struct actor *a = &m->actors[worker];
     parcel->arrived_step = m->world->step;
     *a->inbox_last = parcel;
@@ -490,7 +546,7 @@ void machine_poll(struct machine *m, uint32_t worker)
     struct world *world = m->world;
     struct actor *a = &m->actors[worker];
     a->poll_at_us = NEVER;
-    if (m->state != MACHINE_UP || a->stalls > 0) {
+    if (m->state != MACHINE_UP || a->stalls > 0 || a->busy) {
         return;
     }
     if (world->result->stats.polls++ > POLLS_MAX) {
@@ -520,10 +576,14 @@ void machine_poll(struct machine *m, uint32_t worker)
     }
     check_spinning(m, worker, &result);
     ghost_polled(m, worker);
-    if ((result.flags & POLL_LEFT) != 0) {
+    m->left = m->left || (result.flags & POLL_LEFT) != 0;
+    m->wipes = m->wipes || (result.flags & POLL_WIPE) != 0;
+    if (m->busy == 0 && m->left) {
         fault_left(m);
-    } else if ((result.flags & POLL_WIPE) != 0) {
+    } else if (m->busy == 0 && m->wipes) {
         machine_wipe(m);
+    } else if (m->busy > 0 && (m->left || m->wipes)) {
+        release_outputs(m, m->outputs_n);
     } else if (m->trap == TRAP_NONE || m->outputs_n == 0 || !fault_snap(m)) {
         release_outputs(m, m->outputs_n);
         plan_next_poll(m, worker, &result, stale);

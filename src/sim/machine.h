@@ -45,6 +45,8 @@ struct actor {
     uint64_t stalled_us; /* when the latest of them began */
     uint64_t stale_us;   /* it read its clock then, and has not polled since; 0: not so */
     uint64_t stale_step;
+    uint64_t held_until_us; /* its next poll is held up in its middle until then; 0: not so */
+    bool busy;              /* it is held up now */
 };
 
 enum machine_state {
@@ -82,10 +84,17 @@ struct machine {
     int64_t clock_offset_us;
     uint64_t kept_generation; /* the state file */
     uint32_t kept_epoch;
-    bool held;       /* outputs wait for the end of a pause */
-    uint32_t pauses; /* faults that stop it at the moment */
-    uint32_t slow;   /* every poll takes so many times longer */
-    bool mute;       /* it was killed: what its node still says is not heard */
+    bool held;            /* outputs wait for the end of a pause */
+    uint32_t pauses;      /* faults that stop it at the moment */
+    uint32_t slow;        /* every poll takes so many times longer */
+    uint32_t busy;        /* workers that are held up in the middle of a poll: it cannot end now */
+    bool wipes;           /* it shall be wiped ... */
+    bool left;            /* ... or has left, as soon as no worker is busy any more */
+    bool mute;            /* it was killed: what its node still says is not heard */
+    bool bootstrap;       /* the next process starts with the operator's --bootstrap */
+    uint32_t workers;     /* of each of its processes */
+    uint16_t version_max; /* the newest version of the frames that its process knows */
+    nodeset hears;        /* an old process: the nodes whose frames reach it */
     bool leaving;
     uint32_t leaving_fault; /* index in the plan */
     enum machine_trap trap;
@@ -120,11 +129,19 @@ void machine_resume(struct machine *machine);
 uint64_t machine_clock(const struct machine *machine, uint64_t virtual_us);
 uint64_t machine_virtual(const struct machine *machine, uint64_t local_us);
 
+/* What its calendar shows now, in ms since 1970; also while it is down. */
+uint64_t machine_wall_ms(const struct machine *machine);
+
 /* Lets the worker be polled at the given time at the latest. */
 void machine_schedule(struct machine *machine, uint32_t worker, uint64_t at_us);
 /* As soon as something that has arrived can be noticed. */
 void machine_notice(struct machine *machine, uint32_t worker);
 void machine_poll(struct machine *machine, uint32_t worker);
+/* The worker stood still and goes on. If it is the one that looks after the others, it can know
+ * only from now on that they stand still. */
+void machine_looks_again(struct machine *machine, uint32_t worker);
+/* Its clock steps forward. */
+void machine_step_clock(struct machine *machine, uint64_t by_us);
 void machine_deliver(struct machine *machine, struct parcel *parcel);
 
 #endif

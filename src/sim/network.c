@@ -11,9 +11,12 @@ struct parcel *parcel_create(struct bytes frame)
     struct parcel *parcel = malloc(sizeof *parcel + frame.n);
     HK_ASSERT(parcel != NULL);
     parcel->next = NULL;
+    parcel->sent_step = 0;
     parcel->arrived_step = 0;
     parcel->n = frame.n;
     parcel->worker = 0;
+    parcel->from = 0;
+    parcel->only_old = false;
     memcpy(parcel->bytes, frame.at, frame.n);
     return parcel;
 }
@@ -122,7 +125,8 @@ static const char *look_at(struct world *world, uint8_t from, uint8_t to, struct
     return NULL;
 }
 
-void network_send(struct world *world, uint8_t from, uint8_t to, struct parcel *parcel)
+void network_send(struct world *world, uint8_t from, bool from_old, uint8_t to,
+                  struct parcel *parcel)
 {
     struct frame frame = {.source = from, .target = to};
     const char *fate = look_at(world, from, to, parcel, &frame);
@@ -133,6 +137,8 @@ void network_send(struct world *world, uint8_t from, uint8_t to, struct parcel *
     world->result->stats.frames++;
     world->result->stats.bytes += parcel->n;
     bool lost = false;
+    parcel->from = from;
+    parcel->only_old = !from_old && network->links[from][to].cuts_new > 0;
     if (network->links[from][to].cuts > 0) {
         fate = "cut off";
         lost = true;
@@ -154,33 +160,44 @@ void network_send(struct world *world, uint8_t from, uint8_t to, struct parcel *
     if (befalls(world, SIM_FAULT_DUPLICATE, world->setup.weather.duplicate_ppm)) {
         struct parcel *copy = parcel_create(bytes_of(parcel->bytes, parcel->n));
         copy->worker = parcel->worker;
+        copy->sent_step = world->step;
+        copy->only_old = parcel->only_old;
+        copy->from = parcel->from;
         plan_arrival(world, from, to, copy, true);
     }
+    parcel->sent_step = world->step;
     plan_arrival(world, from, to, parcel, false);
 }
 
 /* What a node is sent reaches all processes that pass for it. */
 void network_arrive(struct world *world, uint8_t to, struct parcel *parcel)
 {
+    if (parcel->sent_step <= world->lives[world->lives_n - 1]) {
+        /* No connection outlives both of its ends. */
+        parcel_destroy(parcel);
+        return;
+    }
     for (uint32_t i = SIM_NODES_MAX; i < MACHINES_MAX; i++) {
-        if (world->machines[i].id == to && world->machines[i].node != NULL) {
+        const struct machine *old = &world->machines[i];
+        if (old->id == to && old->node != NULL && nodeset_has(old->hears, parcel->from)) {
             struct parcel *copy = parcel_create(bytes_of(parcel->bytes, parcel->n));
             copy->worker = parcel->worker;
             machine_deliver(&world->machines[i], copy);
         }
     }
-    machine_deliver(&world->machines[to], parcel);
+    if (parcel->only_old) {
+        parcel_destroy(parcel);
+    } else {
+        machine_deliver(&world->machines[to], parcel);
+    }
 }
 
-void network_cut(struct world *world, uint8_t from, uint8_t to)
+void network_cut(struct world *world, uint8_t from, uint8_t to, bool spares_old, int by)
 {
-    world->network.links[from][to].cuts++;
-}
-
-void network_mend(struct world *world, uint8_t from, uint8_t to)
-{
-    HK_ASSERT(world->network.links[from][to].cuts > 0);
-    world->network.links[from][to].cuts--;
+    struct link *link = &world->network.links[from][to];
+    uint32_t *cuts = spares_old ? &link->cuts_new : &link->cuts;
+    HK_ASSERT(by > 0 || *cuts > 0);
+    *cuts += (uint32_t)by;
 }
 
 void network_calm(struct world *world)

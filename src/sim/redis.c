@@ -10,143 +10,22 @@
 
 /* ---- Commands ---- */
 
-#define ARGUMENTS_MAX 8u
-
-struct command {
-    struct bytes args[ARGUMENTS_MAX];
-    uint32_t n;
-    char number[24];
-};
-
-static void add(struct command *c, struct bytes bytes)
+uint32_t redis_command(const struct bytes *words, uint32_t n, uint8_t **out)
 {
-    HK_ASSERT(c->n < ARGUMENTS_MAX);
-    c->args[c->n++] = bytes;
-}
-
-static void add_text(struct command *c, const char *text)
-{
-    add(c, bytes_of(text, (uint32_t)strlen(text)));
-}
-
-static void add_number(struct command *c, int64_t number)
-{
-    int n = snprintf(c->number, sizeof c->number, "%" PRId64, number);
-    HK_ASSERT(n > 0);
-    add(c, bytes_of(c->number, (uint32_t)n));
-}
-
-static void add_set(struct command *c, const struct op *op)
-{
-    add(c, op->value);
-    if ((op->flags & OPF_NX) != 0) {
-        add_text(c, "NX");
-    }
-    if ((op->flags & OPF_XX) != 0) {
-        add_text(c, "XX");
-    }
-    if ((op->flags & OPF_IFEQ) != 0) {
-        add_text(c, "IFEQ");
-        add(c, op->arg);
-    }
-    if ((op->flags & OPF_GET) != 0) {
-        add_text(c, "GET");
-    }
-    if ((op->flags & OPF_KEEPTTL) != 0) {
-        add_text(c, "KEEPTTL");
-    }
-    if ((op->flags & OPF_DEADLINE) != 0) {
-        add_text(c, "PXAT");
-        add_number(c, op->number);
-    }
-}
-
-static void add_getex(struct command *c, const struct op *op)
-{
-    if (op->number == 0) {
-        add_text(c, "PERSIST");
-    } else {
-        add_text(c, "PXAT");
-        add_number(c, op->number);
-    }
-}
-
-static const char *const names[OP_KINDS] = {
-    [OP_GET] = "GET",
-    [OP_EXISTS] = "EXISTS",
-    [OP_SET] = "SET",
-    [OP_DELETE] = "DEL",
-    [OP_DELETE_IF] = "DELIFEQ",
-    [OP_ADD] = "INCRBY",
-    [OP_ADD_FLOAT] = "INCRBYFLOAT",
-    [OP_APPEND] = "APPEND",
-    [OP_SETRANGE] = "SETRANGE",
-    [OP_EXPIRE] = "PEXPIREAT",
-    [OP_PERSIST] = "PERSIST",
-    [OP_GETSET] = "GETSET",
-    [OP_GETDEL] = "GETDEL",
-    [OP_GETEX] = "GETEX",
-    [OP_STRLEN] = "STRLEN",
-    [OP_DEADLINE] = "PEXPIRETIME",
-};
-
-bool redis_can_say(const struct op *op)
-{
-    return op->kind < OP_KINDS && names[op->kind] != NULL &&
-           (op->kind != OP_DELETE || (op->flags & OPF_BLIND) == 0);
-}
-
-static void arguments(struct command *c, const struct op *op)
-{
-    add_text(c, names[op->kind]);
-    add(c, op->key);
-    switch (op->kind) {
-    case OP_SET:
-        add_set(c, op);
-        break;
-    case OP_ADD:
-    case OP_EXPIRE:
-        add_number(c, op->number);
-        break;
-    case OP_DELETE_IF:
-    case OP_ADD_FLOAT:
-        add(c, op->arg);
-        break;
-    case OP_SETRANGE:
-        add_number(c, op->number);
-        add(c, op->value);
-        break;
-    case OP_APPEND:
-    case OP_GETSET:
-        add(c, op->value);
-        break;
-    case OP_GETEX:
-        add_getex(c, op);
-        break;
-    default:
-        break;
-    }
-}
-
-uint32_t redis_command(const struct op *op, uint8_t **out)
-{
-    HK_ASSERT(redis_can_say(op));
-    struct command c = {.n = 0};
-    arguments(&c, op);
     size_t room = 16;
-    for (uint32_t i = 0; i < c.n; i++) {
-        room += c.args[i].n + 16u;
+    for (uint32_t i = 0; i < n; i++) {
+        room += words[i].n + 16u;
     }
     uint8_t *at = malloc(room);
     HK_ASSERT(at != NULL);
-    size_t used = (size_t)sprintf((char *)at, "*%" PRIu32 "\r\n", c.n);
-    for (uint32_t i = 0; i < c.n; i++) {
-        used += (size_t)sprintf((char *)at + used, "$%" PRIu32 "\r\n", c.args[i].n);
-        if (c.args[i].n > 0) {
-            memcpy(at + used, c.args[i].at, c.args[i].n);
+    size_t used = (size_t)sprintf((char *)at, "*%" PRIu32 "\r\n", n);
+    for (uint32_t i = 0; i < n; i++) {
+        used += (size_t)sprintf((char *)at + used, "$%" PRIu32 "\r\n", words[i].n);
+        if (words[i].n > 0) {
+            memcpy(at + used, words[i].at, words[i].n);
         }
-        memcpy(at + used + c.args[i].n, "\r\n", 2);
-        used += c.args[i].n + 2u;
+        memcpy(at + used + words[i].n, "\r\n", 2);
+        used += words[i].n + 2u;
     }
     HK_ASSERT(used <= room);
     *out = at;
@@ -179,7 +58,12 @@ static const char *answer_error(struct bytes reply, struct answer *answer_out)
             return NULL;
         }
     }
-    return "an error that does not fit";
+    *answer_out = (struct answer){
+        .kind = ANSWER_ERROR,
+        .number = HK_ERR_INVALID,
+        .value = bytes_of(reply.at, reply.n - 2),
+    };
+    return NULL;
 }
 
 /* The number behind the reply's first byte, and where its line ends. */
@@ -231,7 +115,11 @@ const char *redis_answer(struct bytes reply, struct answer *answer_out)
     switch (reply.at[0]) {
     case '+':
         *answer_out = (struct answer){.kind = ANSWER_OK};
-        return reply.n == 5 && memcmp(reply.at, "+OK", 3) == 0 ? NULL : "a status that is not OK";
+        if (reply.n != 5 || memcmp(reply.at, "+OK", 3) != 0) {
+            answer_out->kind = ANSWER_VALUE;
+            answer_out->value = bytes_of(reply.at + 1, reply.n - 3);
+        }
+        return NULL;
     case ':':
         if (!line_number(reply, &number, &end) || end != reply.n) {
             return "no number";
@@ -248,6 +136,69 @@ const char *redis_answer(struct bytes reply, struct answer *answer_out)
     default:
         return "a reply of no kind that is known";
     }
+}
+
+/* The end of the line that begins at `from`, its break included; 0: there is none. */
+static uint32_t line_end(struct bytes replies, uint32_t from)
+{
+    for (uint32_t i = from; i + 1 < replies.n; i++) {
+        if (replies.at[i] == '\r' && replies.at[i + 1] == '\n') {
+            return i + 2;
+        }
+    }
+    return 0;
+}
+
+/* Replies nest: `left` counts those that still have to come. */
+uint32_t redis_reply_bytes(struct bytes replies)
+{
+    uint64_t left = 1;
+    uint32_t at = 0;
+    while (left > 0) {
+        uint32_t end = at < replies.n ? line_end(replies, at) : 0;
+        if (end == 0) {
+            return 0;
+        }
+        uint8_t kind = replies.at[at];
+        int64_t number = 0;
+        uint32_t line = 0;
+        bool counts = strchr("$=!*~>%|", kind) != NULL;
+        struct bytes rest = bytes_of(replies.at + at, end - at);
+        if (counts && !line_number(rest, &number, &line)) {
+            return 0;
+        }
+        left--;
+        at = end;
+        if (kind == '*' || kind == '~' || kind == '>') {
+            left += number > 0 ? (uint64_t)number : 0;
+        } else if (kind == '%' || kind == '|') {
+            left += number > 0 ? 2 * (uint64_t)number : 0;
+        } else if (counts && number >= 0) {
+            if ((uint64_t)number + 2 > replies.n - at) {
+                return 0;
+            }
+            at += (uint32_t)number + 2;
+        }
+    }
+    return at;
+}
+
+const char *redis_array(struct bytes reply, uint32_t n, struct bytes *parts_out)
+{
+    int64_t number = 0;
+    uint32_t at = 0;
+    if (reply.n < 4 || reply.at[0] != '*' || !line_number(reply, &number, &at) || number != n) {
+        return "no array of as many values as there are keys";
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bytes = redis_reply_bytes(bytes_of(reply.at + at, reply.n - at));
+        if (bytes == 0) {
+            return "an array that ends too early";
+        }
+        parts_out[i] = bytes_of(reply.at + at, bytes);
+        at += bytes;
+    }
+    return at == reply.n ? NULL : "an array that goes on";
 }
 
 /* ---- The process ---- */

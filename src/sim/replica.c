@@ -20,6 +20,7 @@ struct replica {
     struct entry *at;
     size_t n, capacity;
     const struct hash_secret *secret;
+    uint8_t node;
 };
 
 static int compare_keys(const struct entry *a, const struct entry *b)
@@ -110,7 +111,8 @@ static bool same(const struct entry *a, const struct entry *b)
 }
 
 /* The entries of one key at all nodes, NULL where there is none. */
-static bool key_equal(const struct entry *const *at, uint32_t nodes, struct text *why)
+static bool key_equal(const struct entry *const *at, const struct replica *replicas, uint32_t nodes,
+                      struct text *why)
 {
     const struct entry *first = NULL;
     bool missing = false;
@@ -134,7 +136,7 @@ static bool key_equal(const struct entry *const *at, uint32_t nodes, struct text
     }
     text_add(why, "key %.*s:", (int)printable, (const char *)first->key);
     for (uint32_t i = 0; i < nodes; i++) {
-        print_entry(why, (uint8_t)i, at[i]);
+        print_entry(why, replicas[i].node, at[i]);
     }
     return false;
 }
@@ -160,7 +162,7 @@ static bool compare_replicas(struct replica *replicas, uint32_t nodes, struct te
                 at[i] = &r->at[next[i]++];
             }
         }
-        if (!key_equal(at, nodes, why)) {
+        if (!key_equal(at, replicas, nodes, why)) {
             return false;
         }
     }
@@ -169,13 +171,15 @@ static bool compare_replicas(struct replica *replicas, uint32_t nodes, struct te
 bool replicas_equal(struct world *world, struct text *why_out)
 {
     struct replica replicas[SIM_NODES_MAX];
-    uint32_t nodes = world->setup.nodes;
-    for (uint32_t i = 0; i < nodes; i++) {
-        HK_ASSERT(world->machines[i].node != NULL);
-        collect(&world->machines[i], &replicas[i]);
+    uint32_t n = 0;
+    for (nodeset rest = world->operator.wanted; rest != 0; rest &= rest - 1) {
+        struct machine *m = &world->machines[nodeset_first(rest)];
+        HK_ASSERT(m->node != NULL);
+        collect(m, &replicas[n]);
+        replicas[n++].node = m->id;
     }
-    bool equal = compare_replicas(replicas, nodes, why_out);
-    for (uint32_t i = 0; i < nodes; i++) {
+    bool equal = compare_replicas(replicas, n, why_out);
+    for (uint32_t i = 0; i < n; i++) {
         replica_deinit(&replicas[i]);
     }
     return equal;

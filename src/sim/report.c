@@ -2,9 +2,13 @@
 
 #include <inttypes.h>
 
+#include <stdlib.h>
+#include <string.h>
+
 #include <jansson.h>
 
 #include "base/assert.h"
+#include "sim/phrase.h"
 #include "sim/setup.h"
 
 void sim_report_init(struct sim_report *report, const struct sim_config *config, uint64_t from)
@@ -17,10 +21,19 @@ void sim_report_init(struct sim_report *report, const struct sim_config *config,
     };
 }
 
+void sim_shrunk_deinit(struct sim_shrunk *shrunk)
+{
+    text_deinit(&shrunk->command);
+    text_deinit(&shrunk->report);
+    free(shrunk->history.ops);
+    *shrunk = (struct sim_shrunk){.runs = 0};
+}
+
 void sim_report_deinit(struct sim_report *report)
 {
     for (uint32_t i = 0; i < report->findings_n; i++) {
         text_deinit(&report->findings[i].text);
+        sim_shrunk_deinit(&report->findings[i].shrunk);
     }
 }
 
@@ -46,6 +59,9 @@ static void add_stats(struct sim_stats *sum, const struct sim_stats *stats)
     sum->fault_kinds += stats->fault_kinds;
     for (uint32_t i = 0; i < SIM_FAULTS; i++) {
         sum->faults[i] += stats->faults[i];
+    }
+    for (uint32_t i = 0; i < SIM_PHRASES_MAX; i++) {
+        sum->phrases[i] += stats->phrases[i];
     }
 }
 
@@ -94,9 +110,47 @@ void sim_report_add_death(struct sim_report *report, uint64_t seed, const char *
     }
 }
 
+void sim_report_add_shrunk(struct sim_report *report, struct sim_shrunk *shrunk)
+{
+    HK_ASSERT(report->findings_n > 0);
+    struct sim_finding *finding = &report->findings[report->findings_n - 1];
+    sim_shrunk_deinit(&finding->shrunk);
+    finding->shrunk = *shrunk;
+    *shrunk = (struct sim_shrunk){.runs = 0};
+}
+
+void sim_report_add_twice(struct sim_report *report, uint64_t seed, bool same)
+{
+    report->twice++;
+    if (same) {
+        return;
+    }
+    report->twice_other++;
+    struct sim_finding *finding = add_finding(report, seed, SIM_VIOLATION);
+    if (finding != NULL) {
+        text_add(&finding->text,
+                 "ran twice, and the two runs have different hashes: something that "
+                 "does not follow from the seed has a say\n");
+    }
+}
+
 bool sim_report_sound(const struct sim_report *report)
 {
-    return report->verdicts[SIM_VIOLATION] == 0;
+    return report->verdicts[SIM_VIOLATION] == 0 && report->twice_other == 0;
+}
+
+/* How often each command was said: the phrases of one command follow in no order. */
+static void count_commands(const struct sim_report *report, json_t *json)
+{
+    for (uint32_t i = 0; i < phrases_n; i++) {
+        char name[PHRASE_COMMAND_BYTES];
+        phrase_command(i, name);
+        if (name[0] != '\0') {
+            json_int_t before = json_integer_value(json_object_get(json, name));
+            json_object_set_new(json, name,
+                                json_integer(before + (json_int_t)report->sum.phrases[i]));
+        }
+    }
 }
 
 static double per_seed(const struct sim_report *report, uint64_t sum)
@@ -114,6 +168,42 @@ static double ratio(const struct sim_report *report, double wall_seconds)
     return wall_seconds > 0 ? (double)report->sum.virtual_us / 1e6 / wall_seconds : 0;
 }
 
+#define LINE_BYTES 400u
+
+/* An operation, and between which steps the deadline passes that it sets. */
+static void print_op(const struct history_op *op, char to[LINE_BYTES])
+{
+    size_t n = history_op_print(op, to, LINE_BYTES);
+    bool sets = op->deadline != 0 && op->deadline != HISTORY_KEEP && op->kind != HISTORY_TTL;
+    if (!sets || n >= LINE_BYTES) {
+        return;
+    }
+    if (op->not_after_us == 0) {
+        snprintf(to + n, LINE_BYTES - n, " (passes from %" PRIu64 " on)", op->not_before_us);
+    } else {
+        snprintf(to + n, LINE_BYTES - n, " (passes between %" PRIu64 " and %" PRIu64 ")",
+                 op->not_before_us, op->not_after_us);
+    }
+}
+
+static void shrunk_text(const struct sim_shrunk *shrunk, FILE *to)
+{
+    if (shrunk->runs == 0) {
+        return;
+    }
+    fprintf(to, "shrunk in %" PRIu32 " runs to\n  %s\n%s", shrunk->runs,
+            text_string(&shrunk->command), text_string(&shrunk->report));
+    if (shrunk->history.n > 0) {
+        fprintf(to, "the shortest history that is refused (%zu operations):\n", shrunk->history.n);
+        for (size_t i = 0; i < shrunk->history.n; i++) {
+            char line[LINE_BYTES];
+            print_op(&shrunk->history.ops[i], line);
+            fprintf(to, "%s\n", line);
+        }
+    }
+    fputc('\n', to);
+}
+
 void sim_report_text(const struct sim_report *report, double wall_seconds, FILE *to)
 {
     const struct sim_stats *s = &report->sum;
@@ -121,6 +211,7 @@ void sim_report_text(const struct sim_report *report, double wall_seconds, FILE 
         const struct sim_finding *f = &report->findings[i];
         fprintf(to, "seed %" PRIu64 ": %s\n%s\n", f->seed, sim_verdict_names[f->verdict],
                 text_string(&f->text));
+        shrunk_text(&f->shrunk, to);
     }
     fprintf(to, "%" PRIu64 " seeds from %" PRIu64 ", %" PRIu32 " nodes:", report->seeds,
             report->from, report->config.nodes);
@@ -130,7 +221,8 @@ void sim_report_text(const struct sim_report *report, double wall_seconds, FILE 
     }
     fprintf(to,
             "operations: %" PRIu64 " (%" PRIu64 " ok, %" PRIu64 " failed, %" PRIu64
-            " unknown), at least %" PRIu64 " ok a seed; %" PRIu64 " unchecked\n",
+            " unknown), at least %" PRIu64 " ok a seed; of %" PRIu64
+            " others only the form was checked\n",
             s->ops, s->ops_ok, s->ops_failed, s->ops_unknown, least(report->least_ops_ok),
             s->ops_extra);
     fprintf(to,
@@ -146,6 +238,10 @@ void sim_report_text(const struct sim_report *report, double wall_seconds, FILE 
             "\nmessages: %" PRIu64 " in %" PRIu64 " frames; polls: %" PRIu64
             "; checker states: %" PRIu64 "\n",
             s->messages, s->frames, s->polls, s->states);
+    if (report->twice > 0) {
+        fprintf(to, "ran twice: %" PRIu64 " seeds, %s\n", report->twice,
+                report->twice_other == 0 ? "all identical" : "NOT all identical");
+    }
     fprintf(to, "virtual %.1f s in %.2f s (x %.1f), %.1f seeds a second; hash %016" PRIx64 "\n",
             (double)s->virtual_us / 1e6, wall_seconds, ratio(report, wall_seconds),
             wall_seconds > 0 ? (double)report->seeds / wall_seconds : 0, report->hash);
@@ -165,7 +261,7 @@ static json_t *operations_json(const struct sim_report *report)
     json_object_set_new(json, "reads_ok", number(s->reads_ok));
     json_object_set_new(json, "failed", number(s->ops_failed));
     json_object_set_new(json, "unknown", number(s->ops_unknown));
-    json_object_set_new(json, "unchecked", number(s->ops_extra));
+    json_object_set_new(json, "form_only", number(s->ops_extra));
     json_object_set_new(json, "least_ok_a_seed", number(least(report->least_ops_ok)));
     return json;
 }
@@ -179,6 +275,22 @@ static json_t *faults_json(const struct sim_report *report)
     return json;
 }
 
+static json_t *shrunk_json(const struct sim_shrunk *shrunk)
+{
+    json_t *json = json_object();
+    json_t *history = json_array();
+    for (size_t i = 0; i < shrunk->history.n; i++) {
+        char line[LINE_BYTES];
+        print_op(&shrunk->history.ops[i], line);
+        json_array_append_new(history, json_string(line));
+    }
+    json_object_set_new(json, "runs", number(shrunk->runs));
+    json_object_set_new(json, "command", json_string_nocheck(text_string(&shrunk->command)));
+    json_object_set_new(json, "report", json_string_nocheck(text_string(&shrunk->report)));
+    json_object_set_new(json, "history", history);
+    return json;
+}
+
 static json_t *findings_json(const struct sim_report *report)
 {
     json_t *json = json_array();
@@ -188,6 +300,9 @@ static json_t *findings_json(const struct sim_report *report)
         json_object_set_new(one, "seed", number(f->seed));
         json_object_set_new(one, "verdict", json_string(sim_verdict_names[f->verdict]));
         json_object_set_new(one, "report", json_string_nocheck(text_string(&f->text)));
+        if (f->shrunk.runs > 0) {
+            json_object_set_new(one, "shrunk", shrunk_json(&f->shrunk));
+        }
         json_array_append_new(json, one);
     }
     return json;
@@ -196,7 +311,10 @@ static json_t *findings_json(const struct sim_report *report)
 static void set_totals(const struct sim_report *report, json_t *json)
 {
     const struct sim_stats *s = &report->sum;
+    json_t *commands = json_object();
     json_object_set_new(json, "operations", operations_json(report));
+    count_commands(report, commands);
+    json_object_set_new(json, "commands", commands);
     json_object_set_new(json, "faults", faults_json(report));
     json_object_set_new(json, "faults_skipped", number(s->faults_skipped));
     json_object_set_new(json, "fault_kinds_a_seed", json_real(per_seed(report, s->fault_kinds)));
@@ -225,6 +343,8 @@ void sim_report_json(const struct sim_report *report, double wall_seconds, FILE 
         json_object_set_new(verdicts, sim_verdict_names[i], number(report->verdicts[i]));
     }
     json_object_set_new(json, "verdicts", verdicts);
+    json_object_set_new(json, "ran_twice", number(report->twice));
+    json_object_set_new(json, "ran_twice_differ", number(report->twice_other));
     json_object_set_new(json, "findings", findings_json(report));
     set_totals(report, json);
     snprintf(hash, sizeof hash, "%016" PRIx64, report->hash);

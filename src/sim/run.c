@@ -6,14 +6,12 @@
 
 #include "base/assert.h"
 #include "base/flips.h"
-#include "check/history.h"
+#include "sim/judge.h"
 #include "sim/replica.h"
 #include "sim/world.h"
 
 /* Successes that each client must have after faults have ended. */
 #define CALM_OPS 5u
-/* States that the checker may visit for each key. */
-#define STATES_MAX 3000000u
 
 const char *const sim_verdict_names[SIM_VERDICTS] = {
     [SIM_SOUND] = "sound",
@@ -39,6 +37,7 @@ static void give_verdict(struct world *world, enum sim_verdict verdict, const ch
         return;
     }
     result->verdict = verdict;
+    result->rule = format;
     text_add(&result->report, "step %" PRIu64 ", %" PRIu64 ".%03" PRIu64 " ms: ", world->step,
              world->now_us / 1000, world->now_us % 1000);
     text_add_list(&result->report, format, list);
@@ -54,8 +53,7 @@ void world_violation(struct world *world, const char *format, ...)
     va_end(list);
 }
 
-static void __attribute__((format(printf, 3, 4)))
-end_otherwise(struct world *world, enum sim_verdict verdict, const char *format, ...)
+void world_end(struct world *world, enum sim_verdict verdict, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -70,35 +68,48 @@ void world_befell(struct world *world, enum sim_fault kind)
 
 /* ---- After faults have ended ---- */
 
-/* All nodes serve, in one view that holds all of them as operational; NULL, or what is missing. */
-static const char *not_whole(struct world *world, uint8_t *node_out)
+/* All wanted nodes serve, in one view that holds all of them as operational; NULL, or what is
+ * missing. */
+static const char *not_serving(struct world *world, uint8_t i)
 {
     const struct view *newest = ghost_newest(world);
-    for (uint32_t i = SIM_NODES_MAX; i < MACHINES_MAX; i++) {
-        if (world->machines[i].node != NULL) {
-            *node_out = world->machines[i].id;
-            return "still has an old process";
+    struct machine *m = &world->machines[i];
+    if (m->node == NULL) {
+        return "is down";
+    }
+    struct node_status status;
+    node_status(m->node, machine_clock(m, world->now_us), &status);
+    if (newest == NULL || status.view.epoch != newest->epoch ||
+        status.view.generation != newest->generation) {
+        return "does not hold the newest view";
+    }
+    if (!view_operational(newest, i, m->nonce)) {
+        return "is not operational";
+    }
+    if (newest->configured != world->operator.wanted || newest->configured_old != 0) {
+        return "holds another configured set than is wanted";
+    }
+    if (status.epoch_adopted != newest->epoch) {
+        return "has a worker in an older epoch";
+    }
+    return status.status == VIEW_STATUS_SERVING ? NULL : "does not serve";
+}
+
+static const char *not_whole(struct world *world, uint8_t *node_out)
+{
+    for (uint32_t i = 0; i < MACHINES_MAX; i++) {
+        const struct machine *m = &world->machines[i];
+        bool wanted = i < SIM_NODES_MAX && nodeset_has(world->operator.wanted, (uint8_t)i);
+        if (m->node != NULL && !wanted) {
+            *node_out = m->id;
+            return "still has a process of old";
         }
     }
-    for (uint8_t i = 0; i < world->setup.nodes; i++) {
-        struct machine *m = &world->machines[i];
-        *node_out = i;
-        if (m->node == NULL) {
-            return "is down";
-        }
-        struct node_status status;
-        node_status(m->node, machine_clock(m, world->now_us), &status);
-        if (newest == NULL || status.view.epoch != newest->epoch) {
-            return "does not hold the newest view";
-        }
-        if (!view_operational(newest, i, m->nonce)) {
-            return "is not operational";
-        }
-        if (status.epoch_adopted != newest->epoch) {
-            return "has a worker in an older epoch";
-        }
-        if (status.status != VIEW_STATUS_SERVING) {
-            return "does not serve";
+    for (nodeset rest = world->operator.wanted; rest != 0; rest &= rest - 1) {
+        *node_out = nodeset_first(rest);
+        const char *missing = not_serving(world, *node_out);
+        if (missing != NULL) {
+            return missing;
         }
     }
     return NULL;
@@ -168,8 +179,7 @@ static void not_well(struct world *world)
         (void)replicas_equal(world, &why);
     }
     if (ghost_stranded(world)) {
-        end_otherwise(world, SIM_STRANDED, "a majority of the members is gone:%s",
-                      text_string(&why));
+        world_end(world, SIM_STRANDED, "a majority of the members is gone:%s", text_string(&why));
     } else {
         world_violation(world, "faults ended %" PRIu64 " ms ago, and the world does not %s:%s",
                         (world->now_us - world->healed_us) / 1000, wants[world->phase],
@@ -195,17 +205,15 @@ static void black_out(struct world *world)
         machine_stop(&world->machines[i], true);
     }
     ghost_forget(world);
-    for (uint32_t i = 0; i < world->setup.nodes; i++) {
-        machine_start(&world->machines[i]);
+    for (uint8_t i = 0; i < world->setup.machines; i++) {
+        operator_start(world, i);
     }
 }
 
+/* The ghost notices if somebody forms a view. */
 static void look_dark(struct world *world)
 {
-    if (ghost_newest(world) != NULL) {
-        world_violation(world, "after a loss of all power the nodes form a new cluster by "
-                               "themselves");
-    } else if (world->now_us - world->dark_us > 4 * world->setup.lease_us) {
+    if (world->now_us - world->dark_us > 4 * world->setup.lease_us) {
         enter_phase(world, PHASE_OVER);
     }
 }
@@ -299,6 +307,15 @@ static void happen(struct world *world, const struct heap_entry *entry)
     case HAPPENS_FAULT_END:
         fault_end(world, entry->a);
         break;
+    case HAPPENS_CUE_TIMEOUT:
+        fault_cue_timeout(world, entry->a);
+        break;
+    case HAPPENS_RETURN:
+        operator_start(world, (uint8_t)entry->a);
+        break;
+    case HAPPENS_OPERATOR:
+        operator_round(world);
+        break;
     case HAPPENS_HEALING:
         heal(world);
         break;
@@ -306,6 +323,49 @@ static void happen(struct world *world, const struct heap_entry *entry)
         look(world);
         break;
     }
+}
+
+static bool ends_early(const struct world *world)
+{
+    return world->config->until != 0 && world->step + 1 >= world->config->until;
+}
+
+/* Lets the next thing happen; false: the end. */
+static bool go_on(struct world *world)
+{
+    struct heap_entry entry;
+    if (world->phase == PHASE_OVER || world_broken(world) || ends_early(world) ||
+        !heap_pop(&world->heap, &entry)) {
+        return false;
+    }
+    world->now_us = entry.at_us;
+    world->step++;
+    happen(world, &entry);
+    return true;
+}
+
+/* A thread may be held up between any two of its instructions; here it is between two inputs of one
+ * poll. What it has not taken yet when the poll began, it does not see, for its clock is as old. */
+void world_hold_up(struct world *world, struct machine *m, uint32_t worker)
+{
+    struct actor *a = &m->actors[worker];
+    uint64_t poll_step = m->poll_step;
+    uint64_t cutoff_step = m->cutoff_step;
+    trace_line(world, "node %u worker %u is held up in the middle of a poll", m->id, worker);
+    a->busy = true;
+    m->busy++;
+    while ((world->now_us < a->held_until_us || m->state != MACHINE_UP || a->stalls > 0) &&
+           go_on(world)) {
+    }
+    trace_line(world, "node %u worker %u goes on with its poll", m->id, worker);
+    m->disturbed_us = world->now_us;
+    machine_looks_again(m, worker);
+    m->busy--;
+    a->busy = false;
+    a->held_until_us = 0;
+    m->poll_step = poll_step;
+    m->cutoff_step = cutoff_step;
+    machine_notice(m, worker);
 }
 
 static void live(struct world *world)
@@ -316,127 +376,18 @@ static void live(struct world *world)
     }
     world_plan(world, world->setup.horizon_us, HAPPENS_HEALING, 0, 0, 0, NULL);
     faults_init(world);
-    struct heap_entry entry;
-    while (world->phase != PHASE_OVER && !world_broken(world) && heap_pop(&world->heap, &entry)) {
-        world->now_us = entry.at_us;
-        world->step++;
-        happen(world, &entry);
+    while (go_on(world)) {
     }
-    HK_ASSERT(world->phase == PHASE_OVER || world_broken(world));
+    HK_ASSERT(world->phase == PHASE_OVER || world_broken(world) || ends_early(world));
 }
 
-/* ---- The history ---- */
-
-static struct history gather(const struct world *world, bool registers_only)
+void world_new_life(struct world *world)
 {
-    const struct clients *cs = &world->clients;
-    struct history history = {.ops = calloc(cs->ops_n + 1, sizeof *history.ops)};
-    HK_ASSERT(history.ops != NULL);
-    for (size_t i = 0; i < cs->ops_n; i++) {
-        const struct sim_op *op = &cs->ops[i];
-        bool wanted = !registers_only || cs->keys[op->key].class == KEY_REGISTER;
-        /* What no worker ever saw has no effect, and no beginning. */
-        if (op->extra || !wanted || op->h.begin_us == 0) {
-            continue;
-        }
-        struct history_op h = op->h;
-        if (op->state != SIM_OP_OVER || h.outcome != HISTORY_OK) {
-            h.out = HISTORY_ABSENT;
-            h.ok = false;
-        }
-        const char *invalid = history_op_invalid(&h);
-        if (invalid != NULL) {
-            char text[200];
-            history_op_print(&h, text, sizeof text);
-            fprintf(stderr, "history: %s: %s\n", invalid, text);
-            HK_ASSERT(invalid == NULL);
-        }
-        history.ops[history.n++] = h;
-    }
-    return history;
-}
-
-/* When somebody first read the value that the operation wrote; UINT64_MAX: nobody did. */
-static uint64_t first_seen(const struct clients *cs, const struct sim_op *op)
-{
-    uint64_t seen = UINT64_MAX;
-    for (size_t i = 0; i < cs->ops_n; i++) {
-        const struct history_op *h = &cs->ops[i].h;
-        if (!cs->ops[i].extra && cs->ops[i].key == op->key && h->outcome == HISTORY_OK &&
-            h->kind == HISTORY_READ && h->out == op->h.in && h->end_us < seen) {
-            seen = h->end_us;
-        }
-    }
-    return seen;
-}
-
-/* A read-modify-write is decided before later updates of its session begin (docs/protocols/
- * hermes.md, rule 13). So whoever sees what such an update wrote knows that the read-modify-write
- * has taken effect, though its answer may come later: it ends, at the latest, there. */
-static void tighten(const struct world *world)
-{
-    const struct clients *cs = &world->clients;
-    for (size_t i = 0; i < cs->ops_n; i++) {
-        const struct sim_op *op = &cs->ops[i];
-        /* Sums may equal what somebody wrote; elsewhere each value is written once. */
-        if (op->extra || op->h.in == HISTORY_ABSENT || op->h.begin_us == 0 ||
-            cs->keys[op->key].class == KEY_COUNTER) {
-            continue;
-        }
-        uint64_t seen = UINT64_MAX;
-        for (uint32_t before = op->before; before != NO_OP; before = cs->ops[before].before) {
-            struct sim_op *earlier = &cs->ops[before];
-            if (earlier->extra || !op_is_rmw(&earlier->op) || earlier->h.outcome != HISTORY_OK ||
-                earlier->h.end_us < op->h.begin_us) {
-                continue;
-            }
-            seen = seen == UINT64_MAX ? first_seen(cs, op) : seen;
-            if (seen < earlier->h.end_us) {
-                earlier->h.end_us = seen;
-            }
-        }
-    }
-}
-
-static void judge(struct world *world, const struct history *history, enum check_result result,
-                  const struct check_report *report)
-{
-    world->result->stats.states += report->states;
-    switch (result) {
-    case CHECK_ACCEPTED:
-        break;
-    case CHECK_REFUSED: {
-        static const char *const classes[] = {"register", "counter", "general", "extra"};
-        world_violation(world,
-                        "the history of key %" PRIu64 " (a %s) is not linearizable; times "
-                        "are steps, doubled:\n%s",
-                        report->key, classes[world->clients.keys[report->key].class], report->text);
-        if (trace_wanted(&world->trace)) {
-            history_print(history, world->trace.to);
-        }
-        break;
-    }
-    case CHECK_TOO_HARD:
-        end_otherwise(world, SIM_TOO_HARD, "the history of key %" PRIu64 " is too hard to check",
-                      report->key);
-        break;
-    case CHECK_NOMEM:
-        end_otherwise(world, SIM_TOO_HARD, "no memory to check the history");
-        break;
-    }
-}
-
-static void check_histories(struct world *world)
-{
-    tighten(world);
-    struct history registers = gather(world, true);
-    struct check_report report = {0};
-    judge(world, &registers, check_registers(&registers, &report), &report);
-    free(registers.ops);
-    struct history all = gather(world, false);
-    report = (struct check_report){0};
-    judge(world, &all, check_linearizable(&all, STATES_MAX, &report), &report);
-    free(all.ops);
+    HK_ASSERT(world->lives_n < sizeof world->lives / sizeof world->lives[0]);
+    trace_line(world, "all data is gone");
+    world->lives[world->lives_n++] = world->step;
+    ghost_forget(world);
+    crowd_forget(world);
 }
 
 /* ---- Beginning and end ---- */
@@ -449,6 +400,8 @@ static void world_init(struct world *world, const struct sim_config *config, uin
     world->whole_since_us = world->settled_us = NEVER;
     setup_draw(config, seed, &world->setup);
     setup_print(&world->setup, &result->plan);
+    result->plan_n = world->setup.plan_n;
+    result->drawn = world->setup.drawn;
     struct random root;
     random_init(&root, seed ^ 0x5eedu);
     random_init(&world->chance_network, random_next(&root));
@@ -460,6 +413,9 @@ static void world_init(struct world *world, const struct sim_config *config, uin
     if (config->trace != NULL) {
         fputs(text_string(&result->plan), config->trace);
     }
+    world->lives_n = 1;
+    world->ghost.generations_allowed = 1;
+    operator_init(world);
     for (uint32_t i = 0; i < MACHINES_MAX; i++) {
         machine_init(&world->machines[i], world, (uint8_t)(i < SIM_NODES_MAX ? i : 0), (uint8_t)i);
     }
@@ -486,13 +442,14 @@ static void sum_up(struct world *world)
 {
     struct sim_stats *stats = &world->result->stats;
     stats->virtual_us = world->now_us;
-    if (world->setup.clocks_differ) {
-        stats->faults[SIM_FAULT_CLOCK] = 1;
-    }
+    stats->faults[SIM_FAULT_CLOCK] += world->setup.clocks_differ;
+    stats->faults[SIM_FAULT_DRIFT] += world->setup.drift;
+    stats->faults[SIM_FAULT_VERSIONS] += world->setup.versions;
     for (uint32_t i = 0; i < SIM_FAULTS; i++) {
         stats->fault_kinds += stats->faults[i] > 0;
     }
-    world->result->hash = world->trace.hash;
+    world->result->steps = world->step;
+    world->result->hash = world->trace.hash ^ world->config->waver;
     if (world_broken(world)) {
         text_add(&world->result->report, "%s", text_string(&world->result->plan));
     }
@@ -509,7 +466,7 @@ void sim_run(const struct sim_config *config, uint64_t seed, struct sim_result *
     world_init(world, config, seed, result_out);
     live(world);
     if (result_out->verdict != SIM_VIOLATION) {
-        check_histories(world);
+        judge_histories(world);
     }
     world_deinit(world);
     sum_up(world);
@@ -520,4 +477,5 @@ void sim_result_deinit(struct sim_result *result)
 {
     text_deinit(&result->plan);
     text_deinit(&result->report);
+    free(result->refused.ops);
 }

@@ -3,51 +3,36 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/random.h"
+#include "sim/setup_internal.h"
 
 const char *const sim_fault_names[SIM_FAULTS] = {
-    [SIM_FAULT_LOSS] = "loss",       [SIM_FAULT_DUPLICATE] = "duplicate",
-    [SIM_FAULT_REORDER] = "reorder", [SIM_FAULT_DELAY] = "delay",
-    [SIM_FAULT_CORRUPT] = "corrupt", [SIM_FAULT_STORM] = "storm",
-    [SIM_FAULT_ONEWAY] = "oneway",   [SIM_FAULT_PARTITION] = "partition",
-    [SIM_FAULT_BRIDGE] = "bridge",   [SIM_FAULT_CRASH] = "crash",
-    [SIM_FAULT_PAUSE] = "pause",     [SIM_FAULT_STALL] = "stall",
-    [SIM_FAULT_SLOW] = "slow",       [SIM_FAULT_LEAVE] = "leave",
-    [SIM_FAULT_ZOMBIE] = "zombie",   [SIM_FAULT_LATE] = "late",
-    [SIM_FAULT_CLOCK] = "clock",
+    [SIM_FAULT_LOSS] = "loss",         [SIM_FAULT_DUPLICATE] = "duplicate",
+    [SIM_FAULT_REORDER] = "reorder",   [SIM_FAULT_DELAY] = "delay",
+    [SIM_FAULT_CORRUPT] = "corrupt",   [SIM_FAULT_STORM] = "storm",
+    [SIM_FAULT_ONEWAY] = "oneway",     [SIM_FAULT_PARTITION] = "partition",
+    [SIM_FAULT_BRIDGE] = "bridge",     [SIM_FAULT_CRASH] = "crash",
+    [SIM_FAULT_PAUSE] = "pause",       [SIM_FAULT_STALL] = "stall",
+    [SIM_FAULT_SLOW] = "slow",         [SIM_FAULT_LEAVE] = "leave",
+    [SIM_FAULT_ZOMBIE] = "zombie",     [SIM_FAULT_LATE] = "late",
+    [SIM_FAULT_CLOCK] = "clock",       [SIM_FAULT_DRIFT] = "drift",
+    [SIM_FAULT_RESIZE] = "resize",     [SIM_FAULT_MAJORITY] = "majority",
+    [SIM_FAULT_BLACKOUT] = "blackout", [SIM_FAULT_VERSIONS] = "versions",
 };
 
-/* How often each timed kind is drawn, against the others that are allowed. */
-static const uint32_t weights[SIM_FAULTS] = {
-    [SIM_FAULT_STORM] = 1,  [SIM_FAULT_ONEWAY] = 2, [SIM_FAULT_PARTITION] = 2,
-    [SIM_FAULT_BRIDGE] = 2, [SIM_FAULT_CRASH] = 6,  [SIM_FAULT_PAUSE] = 4,
-    [SIM_FAULT_STALL] = 1,  [SIM_FAULT_SLOW] = 1,   [SIM_FAULT_LEAVE] = 2,
-    [SIM_FAULT_ZOMBIE] = 2, [SIM_FAULT_LATE] = 1,
-};
-
-struct drawing {
-    struct random random;
-    uint32_t allowed;   /* kinds of fault that may happen */
-    uint32_t drawn;     /* kinds that will */
-    uint64_t latest_us; /* when the fault that was drawn last begins */
-    struct setup *setup;
-};
-
-#define PICK(d, list) ((list)[random_below(&(d)->random, sizeof(list) / sizeof((list)[0]))])
-
-static uint64_t between(struct drawing *d, uint64_t low, uint64_t high)
+/* A swarm: most seeds leave out some kinds of fault altogether and have much of others, since what
+ * always happens together hides what happens alone. */
+static void draw_swarm(struct drawing *d)
 {
-    return random_between(&d->random, low, high);
-}
-
-static bool chance(struct drawing *d, uint32_t permille)
-{
-    return random_chance(&d->random, 1000 * permille);
-}
-
-static bool allowed(const struct drawing *d, enum sim_fault kind)
-{
-    return (d->allowed >> kind & 1u) != 0;
+    static const uint32_t shares[] = {300, 500, 700, 1000};
+    uint32_t share = PICK(d, shares);
+    for (uint32_t i = 0; i < SIM_FAULTS; i++) {
+        bool picked = chance(d, share);
+        if (!picked && (d->permitted & (d->permitted - 1)) != 0) {
+            d->allowed &= ~(1u << i);
+        }
+    }
+    /* A seed without any is one that tests little. */
+    d->allowed = d->allowed == 0 ? d->permitted : d->allowed;
 }
 
 /* Some runs have no frame that lives long, so that tombstones are forgotten soon and often. */
@@ -58,6 +43,7 @@ static void draw_gentle(struct drawing *d)
     d->setup->gentle = chance(d, 300);
     for (size_t i = 0; d->setup->gentle && i < sizeof lasting / sizeof lasting[0]; i++) {
         d->allowed &= ~(1u << lasting[i]);
+        d->permitted &= ~(1u << lasting[i]);
     }
 }
 
@@ -72,6 +58,10 @@ static void draw_protocol(struct drawing *d)
     s->margin_us = s->lease_us / between(d, 5, 20);
     s->heartbeat_us = s->lease_us / between(d, 5, 12);
     s->suspect_us = s->heartbeat_us * between(d, 2, 4);
+    if (chance(d, 150)) {
+        /* Slow to suspect: much can happen while a member is silent. */
+        s->suspect_us = s->lease_us * between(d, 60, 95) / 100;
+    }
     s->mlt_us = PICK(d, mlts);
     s->parked_us = s->mlt_us * between(d, 1, 3);
     s->answer_us = s->lease_us * between(d, 4, 12);
@@ -90,7 +80,8 @@ static void draw_protocol(struct drawing *d)
 static uint32_t draw_intensity(struct drawing *d, enum sim_fault kind, bool force)
 {
     static const uint32_t intensities[] = {3000, 6000, 20000, 80000};
-    if (!allowed(d, kind) || (!force && !chance(d, 500))) {
+    bool may = force ? (d->permitted >> kind & 1u) != 0 : allowed(d, kind) && chance(d, 700);
+    if (!may) {
         return 0;
     }
     d->drawn |= 1u << kind;
@@ -121,9 +112,11 @@ static void draw_wild(struct drawing *d)
         return;
     }
     if (allowed(d, SIM_FAULT_LOSS)) {
+        d->drawn |= 1u << SIM_FAULT_LOSS;
         w->loss_ppm = (uint32_t)between(d, 20000, 150000);
     }
     if (allowed(d, SIM_FAULT_REORDER)) {
+        d->drawn |= 1u << SIM_FAULT_REORDER;
         w->reorder_ppm = (uint32_t)between(d, 100000, 500000);
     }
     w->late_us = between(d, w->base_us, 40 * w->base_us);
@@ -167,147 +160,62 @@ static void draw_more_weather(struct drawing *d)
 }
 
 /* A lease of lease - margin by the slowest clock must end before a grant of lease by the fastest:
- * (lease - margin) / (1 - r) < lease / (1 + r), which r = margin / lease / 2 just fails. */
-static void draw_clocks(struct drawing *d)
+ * (lease - margin) / (1 - r) < lease / (1 + r), which r = margin / lease / 2 just fails. Where
+ * clocks step as well, rates take half of the margin and the one step of each clock less than the
+ * rest. */
+static int64_t draw_rate_limit(struct drawing *d)
 {
     struct setup *s = d->setup;
     int64_t limit_ppm = (int64_t)(s->margin_us * 1000000 / s->lease_us / 2 * 95 / 100);
-    s->clocks_differ = allowed(d, SIM_FAULT_CLOCK) && chance(d, 700);
-    if (s->clocks_differ) {
-        d->drawn |= 1u << SIM_FAULT_CLOCK;
+    bool steps = chance(d, 300);
+    if (!s->clocks_differ || !steps) {
+        d->weight[SIM_FAULT_CLOCK] = 0;
+        return limit_ppm;
     }
-    for (uint32_t i = 0; i < s->nodes; i++) {
+    return limit_ppm / 2;
+}
+
+/* What no margin covers. Nothing in a run may depend on it, so these have no leases. */
+#define DRIFT_PPM_MAX 100000
+
+static void draw_clocks(struct drawing *d)
+{
+    struct setup *s = d->setup;
+    s->clocks_differ = allowed(d, SIM_FAULT_CLOCK) && chance(d, 800);
+    s->drift = allowed(d, SIM_FAULT_DRIFT) && s->async;
+    s->drift = s->drift && chance(d, 700);
+    d->weight[SIM_FAULT_DRIFT] *= s->drift;
+    int64_t limit_ppm = draw_rate_limit(d);
+    d->drawn |= s->clocks_differ ? 1u << SIM_FAULT_CLOCK : 0;
+    d->drawn |= s->drift ? 1u << SIM_FAULT_DRIFT : 0;
+    for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
         struct setup_clock *c = &s->clocks[i];
-        c->offset_us = (int64_t)between(d, 1000000, 1000000000);
-        if (!s->clocks_differ) {
-            continue;
-        }
         uint64_t kind = between(d, 0, 3);
         int64_t most = kind == 0 ? 100 : limit_ppm;
-        c->rate_ppm = kind == 1   ? (int32_t)limit_ppm
-                      : kind == 2 ? (int32_t)-limit_ppm
-                                  : (int32_t)((int64_t)between(d, 0, 2 * (uint64_t)most) - most);
+        int64_t within = kind == 1   ? limit_ppm
+                         : kind == 2 ? -limit_ppm
+                                     : (int64_t)between(d, 0, 2 * (uint64_t)most) - most;
+        int64_t beyond = (int64_t)between(d, 0, 2 * DRIFT_PPM_MAX) - DRIFT_PPM_MAX;
         static const int64_t walls[] = {0, 3, -40, 1000, -1000, 3600000};
-        c->wall_ms = PICK(d, walls);
+        int64_t wall_ms = PICK(d, walls);
+        c->offset_us = (int64_t)between(d, 1000000, 1000000000);
         c->jump_ms = PICK(d, walls);
         c->jump_at_us = between(d, 0, 10 * s->lease_us);
+        c->wall_ms = s->clocks_differ ? wall_ms : 0;
+        c->jump_ms = s->clocks_differ ? c->jump_ms : 0;
+        c->rate_ppm = s->drift ? (int32_t)beyond : s->clocks_differ ? (int32_t)within : 0;
     }
 }
 
-static enum sim_fault draw_timed_kind(struct drawing *d)
-{
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < SIM_FAULTS; i++) {
-        sum += allowed(d, (enum sim_fault)i) ? weights[i] : 0;
-    }
-    if (sum == 0) {
-        return SIM_FAULTS;
-    }
-    uint64_t at = random_below(&d->random, sum);
-    for (uint32_t i = 0; i < SIM_FAULTS; i++) {
-        uint32_t weight = allowed(d, (enum sim_fault)i) ? weights[i] : 0;
-        if (at < weight) {
-            return (enum sim_fault)i;
-        }
-        at -= weight;
-    }
-    HK_ASSERT(false);
-    return SIM_FAULTS;
-}
-
-/* Short ones test timers, long ones views. */
-static uint64_t draw_duration(struct drawing *d)
-{
-    uint64_t lease_us = d->setup->lease_us;
-    switch (between(d, 0, 5)) {
-    case 0:
-        return between(d, 500, 4 * d->setup->mlt_us);
-    case 1:
-        return between(d, lease_us / 4, lease_us);
-    default:
-        return between(d, lease_us, 3 * lease_us);
-    }
-}
-
-static nodeset draw_side(struct drawing *d)
-{
-    uint32_t n = d->setup->nodes;
-    nodeset all = ((nodeset)1 << n) - 1;
-    nodeset side;
-    do {
-        side = random_next(&d->random) & all;
-    } while (side == 0 || side == all);
-    return side;
-}
-
-static void draw_fault(struct drawing *d, enum sim_fault kind, struct fault *f)
+/* A rolling upgrade: some nodes know more versions of the frames than others. */
+static void draw_versions(struct drawing *d)
 {
     struct setup *s = d->setup;
-    *f = (struct fault){.kind = kind};
-    f->node = (uint8_t)random_below(&d->random, s->nodes);
-    f->other = (uint8_t)((f->node + 1 + random_below(&d->random, s->nodes - 1)) % s->nodes);
-    f->at_us = between(d, chance(d, 100) ? 0 : s->lease_us / 2, s->horizon_us * 3 / 4);
-    if (d->latest_us > 0 && chance(d, 350)) {
-        /* Some faults come soon after another one: what one leaves open, the other may break. */
-        f->at_us = d->latest_us + between(d, 0, s->lease_us * 3 / 2);
-    }
-    d->latest_us = f->at_us;
-    f->lasts_us = draw_duration(d);
-    f->worker = (uint8_t)random_below(&d->random, s->workers);
-    f->mid = chance(d, 700);
-    f->stale = chance(d, 300);
-    f->outwards = chance(d, 500);
-    f->reboot = chance(d, 300);
-    f->permille = (uint32_t)between(d, 0, 1000);
-    f->factor = (uint32_t)between(d, 5, 300);
-    f->side = draw_side(d);
-    if (kind == SIM_FAULT_ONEWAY) {
-        f->side = chance(d, 500) ? nodeset_of(f->other) : ((nodeset)1 << s->nodes) - 1;
-        f->side &= ~nodeset_of(f->node);
-    } else if (kind == SIM_FAULT_CRASH || kind == SIM_FAULT_LEAVE) {
-        f->lasts_us = between(d, 100, chance(d, 500) ? s->lease_us / 4 : 2 * s->lease_us);
-    } else if (kind == SIM_FAULT_ZOMBIE) {
-        f->lasts_us = between(d, 2 * s->lease_us, 4 * s->lease_us);
-    } else if (kind == SIM_FAULT_LATE) {
-        f->at_us = 0;
-        f->lasts_us = between(d, s->heartbeat_us, 3 * s->lease_us);
-    }
-}
-
-/* What an old process says that goes on too late matters most to those who hear it, and not the
- * others who replaced it. */
-static void draw_bridge_around(struct drawing *d, const struct fault *zombie)
-{
-    struct setup *s = d->setup;
-    if (!allowed(d, SIM_FAULT_BRIDGE) || !chance(d, 600)) {
-        return;
-    }
-    struct fault *f = &s->plan[s->plan_n++];
-    draw_fault(d, SIM_FAULT_BRIDGE, f);
-    f->node = (uint8_t)((zombie->node + 1) % s->nodes);
-    f->other = (uint8_t)((zombie->node + 2) % s->nodes);
-    f->at_us = zombie->at_us + between(d, s->lease_us, zombie->lasts_us);
-    f->lasts_us = 3 * s->lease_us;
-}
-
-static void draw_plan(struct drawing *d)
-{
-    struct setup *s = d->setup;
-    uint32_t n = (uint32_t)between(d, 1, 3 + s->nodes / 2);
-    if (s->nodes < 2) {
-        return;
-    }
-    s->horizon_us = s->lease_us * between(d, 4, 6) + s->lease_us * n;
-    for (uint32_t i = 0; i < n && s->plan_n < PLAN_MAX; i++) {
-        enum sim_fault kind = draw_timed_kind(d);
-        if (kind == SIM_FAULTS) {
-            break;
-        }
-        draw_fault(d, kind, &s->plan[s->plan_n++]);
-        d->drawn |= 1u << kind;
-        if (kind == SIM_FAULT_ZOMBIE && s->plan_n < PLAN_MAX && s->nodes > 2) {
-            draw_bridge_around(d, &s->plan[s->plan_n - 1]);
-        }
+    s->versions = allowed(d, SIM_FAULT_VERSIONS) && chance(d, 700);
+    d->drawn |= s->versions ? 1u << SIM_FAULT_VERSIONS : 0;
+    for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+        bool newer = chance(d, 500);
+        s->version_max[i] = s->versions && newer ? 2 : 1;
     }
 }
 
@@ -317,6 +225,7 @@ static void draw_grace(struct drawing *d)
 {
     struct setup *s = d->setup;
     const struct weather *w = &s->weather;
+    uint64_t steps_us = 0;
     uint64_t life_us = 40 * (w->base_us + w->jitter_us) + 2 * w->late_us + w->spike_us;
     for (uint32_t i = 0; i < s->plan_n; i++) {
         const struct fault *f = &s->plan[i];
@@ -328,9 +237,10 @@ static void draw_grace(struct drawing *d)
         } else if (f->kind == SIM_FAULT_SLOW) {
             life_us += 100 * f->factor;
         }
+        steps_us += f->step_us;
     }
     s->life_us = life_us;
-    s->grace_us = 2 * life_us + between(d, 1000, s->gentle ? 5000 : 50000);
+    s->grace_us = 2 * life_us + steps_us + between(d, 1000, s->gentle ? 5000 : 50000);
 }
 
 static void add_round(struct drawing *d, uint64_t at_us, uint64_t spread_us)
@@ -419,20 +329,85 @@ static bool choose(struct drawing *d, enum sim_choice choice, uint32_t permille)
     return choice == SIM_DRAWN ? drawn : choice == SIM_ON;
 }
 
+/* Nodes need not have the same number of workers. */
+static void draw_workers(struct drawing *d, uint32_t wanted)
+{
+    struct setup *s = d->setup;
+    uint32_t drawn = (uint32_t)between(d, 1, SIM_WORKERS_MAX);
+    bool differ = chance(d, 300);
+    for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+        uint32_t other = (uint32_t)between(d, 1, SIM_WORKERS_MAX);
+        s->workers_of[i] = wanted != 0 ? wanted : differ ? other : drawn;
+        s->workers = s->workers_of[i] > s->workers ? s->workers_of[i] : s->workers;
+    }
+}
+
+/* Fewer clients and keys than were drawn: another run, that may show the same. */
+static void make_smaller(const struct sim_config *config, struct setup *s)
+{
+    if (config->clients_max != 0 && s->clients > config->clients_max) {
+        s->clients = config->clients_max;
+    }
+    if (config->keys_max != 0 && s->keys > config->keys_max) {
+        s->keys = config->keys_max;
+        s->registers = s->registers > s->keys ? s->keys : s->registers;
+        uint32_t rest = s->keys - s->registers;
+        s->counters = s->counters > rest ? rest : s->counters;
+    }
+}
+
+/* What is left out has been drawn all the same. */
+static void leave_out(const struct sim_config *config, struct setup *s)
+{
+    struct weather *w = &s->weather;
+    uint32_t *ppm[SIM_FAULTS] = {
+        [SIM_FAULT_LOSS] = &w->loss_ppm,       [SIM_FAULT_DUPLICATE] = &w->duplicate_ppm,
+        [SIM_FAULT_REORDER] = &w->reorder_ppm, [SIM_FAULT_DELAY] = &w->spike_ppm,
+        [SIM_FAULT_CORRUPT] = &w->corrupt_ppm,
+    };
+    s->drawn &= ~config->faults_skip;
+    for (uint32_t i = 0; i < SIM_FAULTS; i++) {
+        bool skipped = (config->faults_skip >> i & 1u) != 0;
+        if (skipped && ppm[i] != NULL) {
+            *ppm[i] = 0;
+        }
+    }
+    for (uint32_t i = 0; i < s->plan_n; i++) {
+        s->plan[i].off = (config->plan_skip >> i & 1u) != 0 ||
+                         (config->faults_skip >> s->plan[i].kind & 1u) != 0;
+    }
+    uint32_t clocks = 1u << SIM_FAULT_CLOCK | 1u << SIM_FAULT_DRIFT;
+    for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+        if ((s->drawn & clocks) == 0) {
+            s->clocks[i] = (struct setup_clock){.offset_us = s->clocks[i].offset_us};
+        }
+        if ((config->faults_skip & 1u << SIM_FAULT_DRIFT) != 0 && s->drift) {
+            s->clocks[i].rate_ppm = 0;
+        }
+        if ((s->drawn & 1u << SIM_FAULT_VERSIONS) == 0) {
+            s->version_max[i] = 1;
+        }
+    }
+    s->clocks_differ = (s->drawn & 1u << SIM_FAULT_CLOCK) != 0;
+    s->drift = (s->drawn & 1u << SIM_FAULT_DRIFT) != 0;
+    s->versions = (s->drawn & 1u << SIM_FAULT_VERSIONS) != 0;
+}
+
 void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *setup_out)
 {
     HK_ASSERT(config->nodes >= 1 && config->nodes <= SIM_NODES_MAX);
     HK_ASSERT(config->workers <= SIM_WORKERS_MAX);
-    *setup_out = (struct setup){.seed = seed, .nodes = config->nodes};
+    *setup_out = (struct setup){.seed = seed, .nodes = config->nodes, .machines = config->nodes};
     struct setup *s = setup_out;
-    struct drawing d = {.allowed = config->faults, .setup = s};
+    struct drawing d = {.permitted = config->faults, .allowed = config->faults, .setup = s};
     random_init(&d.random, seed);
-    uint32_t workers = (uint32_t)between(&d, 1, SIM_WORKERS_MAX);
-    s->workers = config->workers == 0 ? workers : config->workers;
+    draw_swarm(&d);
+    setup_draw_weights(&d);
+    draw_workers(&d, config->workers);
     uint32_t ops = (uint32_t)between(&d, 300, 500);
     s->ops = config->ops == 0 ? ops : config->ops;
     s->o3 = choose(&d, config->o3, 300);
-    s->async = choose(&d, config->async, 200);
+    s->async = choose(&d, config->async, allowed(&d, SIM_FAULT_DRIFT) ? 300 : 200);
     draw_gentle(&d);
     draw_protocol(&d);
     s->horizon_us = 6 * s->lease_us;
@@ -440,11 +415,15 @@ void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *se
     draw_wild(&d);
     draw_links(&d);
     draw_clocks(&d);
-    draw_plan(&d);
+    draw_versions(&d);
+    setup_draw_plan(&d);
     draw_more_weather(&d);
     draw_grace(&d);
     draw_clients(&d);
     draw_rounds(&d);
     s->blackout = chance(&d, 100);
     s->liveness_us = 60 * s->lease_us + 4 * s->answer_us;
+    s->drawn = d.drawn;
+    leave_out(config, s);
+    make_smaller(config, s);
 }

@@ -9,25 +9,51 @@
 #include "sim/sim.h"
 #include "sim/text.h"
 
-#define PLAN_MAX 12u
+#define PLAN_MAX SIM_PLAN_MAX
 #define ROUNDS_MAX 64u
 #define CLIENTS_MAX 24u
 #define KEYS_MAX 8u
 #define WINDOW_MAX 8u
 
+/* What a fault waits for after its time has come: the moments at which the protocol of views is
+ * most easily hurt. If it does not come soon, the fault begins all the same. */
+enum fault_cue {
+    CUE_NONE,
+    CUE_PREPARE, /* somebody is asked to promise the next view */
+    CUE_ACCEPT,  /* somebody is asked to accept it */
+    CUE_VIEW,    /* a first process holds a new view */
+    CUE_DROP,    /* the same, of a view that drops a member */
+    CUE_ADMIT,   /* ... that lets one in */
+    CUE_JOINT,   /* ... that is of two configured sets */
+    CUE_CHUNK,   /* a joiner asks for a part of the data */
+    CUES
+};
+extern const char *const fault_cue_names[CUES];
+
 /* One entry of the fault plan. Times are virtual. */
 struct fault {
     enum sim_fault kind;
+    bool off; /* left out (sim_config.plan_skip, faults_skip) */
+    enum fault_cue cue;
     uint64_t at_us;
+    uint64_t after_us; /* after its cue */
     uint64_t lasts_us;
     uint8_t node;      /* whom it befalls; BRIDGE: one end */
     uint8_t other;     /* BRIDGE: the other end */
     uint8_t worker;    /* STALL */
     bool mid;          /* CRASH, PAUSE: in mid-operation, some output of a poll not yet out */
     bool stale;        /* STALL: between reading the clock and polling */
+    bool within;       /* STALL: in the middle of a poll, between two of its inputs */
+    bool deaf;         /* ZOMBIE: the old process hears nobody while it stands still, and only
+                          `side` afterwards */
+    bool spares_old;   /* PARTITION, ONEWAY, BRIDGE: old processes do not notice */
     bool outwards;     /* ONEWAY: what the node sends is lost; else what it is sent */
     bool reboot;       /* CRASH, LEAVE: the machine restarts, so that its clock starts anew */
-    nodeset side;      /* PARTITION, ONEWAY: the nodes on the other side */
+    nodeset side;      /* PARTITION, ONEWAY: the nodes on the other side; MAJORITY: who survives,
+                          if that is no majority */
+    nodeset adds;      /* RESIZE: nodes that shall be configured ... */
+    nodeset removes;   /* ... and that shall not */
+    uint64_t step_us;  /* CLOCK, DRIFT: by how much the clock steps forward */
     uint32_t permille; /* CRASH in mid-operation: how much of the poll's output still leaves;
                           STORM: frames lost */
     uint32_t factor;   /* SLOW: how much longer a poll takes */
@@ -62,14 +88,20 @@ struct mix {
 
 struct setup {
     uint64_t seed;
-    uint32_t nodes;
-    uint32_t workers;
+    uint32_t nodes;    /* configured at first */
+    uint32_t machines; /* and spare ones */
+    uint32_t workers;  /* of the node that has the most */
+    uint32_t workers_of[SIM_NODES_MAX];
     uint32_t ops;
+    uint32_t drawn; /* kinds of fault that are in force */
     bool o3;
     bool async;
     bool clocks_differ;
-    bool gentle;   /* no frame lives long */
-    bool blackout; /* in the end all nodes lose their power at once */
+    bool drift; /* beyond the margin: leases say nothing */
+    bool versions;
+    uint8_t version_max[SIM_NODES_MAX]; /* of the frames that the first process of a node knows */
+    bool gentle;                        /* no frame lives long */
+    bool blackout;                      /* in the end all nodes lose their power at once */
     /* Node and protocol. */
     uint64_t lease_us, margin_us, heartbeat_us, suspect_us;
     uint64_t mlt_us, grace_us, answer_us, no_lease_us, parked_us, sweep_us;

@@ -20,7 +20,27 @@ void fault_print(const struct fault *f, struct text *to)
 {
     text_add(to, "%" PRIu64 ".%03" PRIu64 " ms: %s", f->at_us / 1000, f->at_us % 1000,
              sim_fault_names[f->kind]);
+    if (f->cue != CUE_NONE) {
+        text_add(to, " (waits for: %s)", fault_cue_names[f->cue]);
+    }
     switch ((uint32_t)f->kind) {
+    case SIM_FAULT_RESIZE:
+        text_add(to, ": add ");
+        print_set(to, f->adds);
+        text_add(to, ", remove ");
+        print_set(to, f->removes);
+        return;
+    case SIM_FAULT_MAJORITY:
+        text_add(to, ", but for ");
+        print_set(to, f->side);
+        break;
+    case SIM_FAULT_BLACKOUT:
+        break;
+    case SIM_FAULT_CLOCK:
+    case SIM_FAULT_DRIFT:
+        text_add(to, ", the clock of node %u steps", f->node);
+        print_ms(to, " by", f->step_us);
+        return;
     case SIM_FAULT_STORM:
         text_add(to, ", %u of 1000 frames lost", f->permille);
         break;
@@ -45,10 +65,16 @@ void fault_print(const struct fault *f, struct text *to)
     case SIM_FAULT_PAUSE:
     case SIM_FAULT_ZOMBIE:
         text_add(to, " of node %u%s", f->node, f->mid ? " in mid-operation" : "");
+        if (f->deaf) {
+            text_add(to, ", which then hears only ");
+            print_set(to, f->side);
+        }
         break;
     case SIM_FAULT_STALL:
         text_add(to, " of node %u, worker %u%s", f->node, f->worker,
-                 f->stale ? ", after it read the clock" : "");
+                 f->within  ? ", in the middle of a poll"
+                 : f->stale ? ", after it read the clock"
+                            : "");
         break;
     case SIM_FAULT_SLOW:
         text_add(to, ", node %u by a factor of %u", f->node, f->factor);
@@ -56,6 +82,7 @@ void fault_print(const struct fault *f, struct text *to)
     default:
         text_add(to, " of node %u", f->node);
     }
+    text_add(to, "%s", f->spares_old ? ", but not for old processes" : "");
     print_ms(to, ", for", f->lasts_us);
 }
 
@@ -70,9 +97,9 @@ static void print_weather(const struct weather *w, struct text *to)
 static void print_links(const struct setup *s, struct text *to)
 {
     text_add(to, "  slowness of links:");
-    for (uint32_t from = 0; from < s->nodes; from++) {
+    for (uint32_t from = 0; from < s->machines; from++) {
         text_add(to, from == 0 ? " " : ", ");
-        for (uint32_t target = 0; target < s->nodes; target++) {
+        for (uint32_t target = 0; target < s->machines; target++) {
             text_add(to, from == target ? " -" : " %u", s->weather.slowness[from][target]);
         }
     }
@@ -98,9 +125,15 @@ static void print_clients(const struct setup *s, struct text *to)
 
 void setup_print(const struct setup *s, struct text *to)
 {
-    text_add(to, "seed %" PRIu64 ": %u nodes of %u workers%s%s%s%s\n ", s->seed, s->nodes,
-             s->workers, s->o3 ? ", O3" : "", s->async ? ", asynchronous reads" : "",
-             s->gentle ? ", gentle" : "", s->blackout ? ", blackout" : "");
+    text_add(to, "seed %" PRIu64 ": %u nodes", s->seed, s->nodes);
+    if (s->machines > s->nodes) {
+        text_add(to, " and %u spare ones", s->machines - s->nodes);
+    }
+    for (uint32_t i = 0; i < s->machines; i++) {
+        text_add(to, i == 0 ? " of %u" : "/%u", s->workers_of[i]);
+    }
+    text_add(to, " workers%s%s%s%s\n ", s->o3 ? ", O3" : "", s->async ? ", asynchronous reads" : "",
+             s->gentle ? ", gentle" : "", s->blackout ? ", a loss of all power at the end" : "");
     print_ms(to, "lease", s->lease_us);
     print_ms(to, "margin", s->margin_us);
     print_ms(to, "heartbeat", s->heartbeat_us);
@@ -118,15 +151,22 @@ void setup_print(const struct setup *s, struct text *to)
     print_weather(&s->weather, to);
     print_links(s, to);
     text_add(to, "  clocks (ppm, wall ms):");
-    for (uint32_t i = 0; i < s->nodes; i++) {
+    for (uint32_t i = 0; i < s->machines; i++) {
         text_add(to, " %d/%" PRId64, s->clocks[i].rate_ppm, s->clocks[i].wall_ms);
     }
     text_add(to, "\n");
+    if (s->versions) {
+        text_add(to, "  versions of the frames:");
+        for (uint32_t i = 0; i < s->machines; i++) {
+            text_add(to, " %u", s->version_max[i]);
+        }
+        text_add(to, "\n");
+    }
     print_clients(s, to);
     for (uint32_t i = 0; i < s->plan_n; i++) {
         text_add(to, "  fault %u at ", i);
         fault_print(&s->plan[i], to);
-        text_add(to, "\n");
+        text_add(to, "%s\n", s->plan[i].off ? " (left out)" : "");
     }
     text_add(to, "  faults end at");
     print_ms(to, "", s->horizon_us);

@@ -8,10 +8,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "check/history.h"
 #include "sim/text.h"
 
 #define SIM_NODES_MAX 9u
 #define SIM_WORKERS_MAX 3u
+#define SIM_PHRASES_MAX 160u
+#define SIM_PLAN_MAX 20u /* entries of a fault plan: sim_config.plan_skip has a bit for each */
 
 enum sim_fault {
     /* Weather: befalls single frames, with probabilities that the seed draws. */
@@ -30,10 +33,16 @@ enum sim_fault {
     SIM_FAULT_STALL,     /* one worker of a process stands still */
     SIM_FAULT_SLOW,      /* every poll of a node takes long */
     SIM_FAULT_LEAVE,     /* the process leaves as on SIGTERM; later a new one starts */
-    SIM_FAULT_ZOMBIE, /* a process stands still, another one takes its node over, and then the old
+    SIM_FAULT_ZOMBIE,   /* a process stands still, another one takes its node over, and then the old
                             one goes on */
-    SIM_FAULT_LATE,   /* a configured node starts late */
-    SIM_FAULT_CLOCK,  /* clocks run at different rates; calendars are off and jump */
+    SIM_FAULT_LATE,     /* a configured node starts late */
+    SIM_FAULT_CLOCK,    /* clocks run at different rates and step, within the margin of the lease;
+                            calendars are off and jump */
+    SIM_FAULT_DRIFT,    /* the same beyond the margin: only where reads need no lease (async) */
+    SIM_FAULT_RESIZE,   /* the operator changes the configured set: nodes come and go for good */
+    SIM_FAULT_MAJORITY, /* a majority is killed at once; the operator recovers the rest */
+    SIM_FAULT_BLACKOUT, /* all nodes are killed; the operator begins again, empty */
+    SIM_FAULT_VERSIONS, /* nodes of different versions of the frames; restarts upgrade them */
     SIM_FAULTS
 };
 extern const char *const sim_fault_names[SIM_FAULTS];
@@ -46,13 +55,22 @@ enum sim_choice {
 };
 
 struct sim_config {
-    uint32_t nodes;        /* 1 .. SIM_NODES_MAX */
-    uint32_t workers;      /* of each node, 1 .. SIM_WORKERS_MAX; 0: drawn */
-    uint32_t ops;          /* successful operations wanted of a run; 0: drawn, 300 .. 500 */
-    uint32_t faults;       /* bits of enum sim_fault that may happen */
+    uint32_t nodes;   /* 1 .. SIM_NODES_MAX */
+    uint32_t workers; /* of each node, 1 .. SIM_WORKERS_MAX; 0: drawn */
+    uint32_t ops;     /* successful operations wanted of a run; 0: drawn, 300 .. 500 */
+    uint32_t faults;  /* bits of enum sim_fault that may happen; another set is another run */
+    /* For shrinking: what of that which the seed draws is left out, so that all else is drawn as
+     * without it. Entries of the fault plan by their index, as a set of bits, and kinds (weather,
+     * clocks, versions, and all entries of that kind). */
+    uint64_t plan_skip;
+    uint32_t faults_skip;
+    uint32_t clients_max; /* 0: as many as are drawn */
+    uint32_t keys_max;    /* that clients share; 0: as many as are drawn */
+    uint64_t until; /* the run ends before this step, and its history is checked; 0: it goes on */
     enum sim_choice o3;    /* [H] O3: ACKs to all */
     enum sim_choice async; /* [H] 4.3.6: a majority confirms reads */
     bool tamper;           /* for tests: one read is recorded wrongly, which must be noticed */
+    bool waver;            /* for tests: the run has another hash than it should */
     FILE *trace;           /* everything that happens, for people; NULL: nothing */
     /* HK_MUTANTS builds only: bits of enum view_rule, hermes_rule, node_rule. */
     uint64_t view_rules_off;
@@ -76,27 +94,33 @@ struct sim_stats {
     uint64_t ops_ok;      /* answered, and in the history */
     uint64_t ops_failed;  /* certainly without effect */
     uint64_t ops_unknown; /* the client never learned the outcome */
-    uint64_t ops_extra;   /* kinds of operations that histories do not know; unchecked */
+    uint64_t ops_extra;   /* besides: of these only the form of the answer was checked */
     uint64_t reads_ok;    /* part of ops_ok */
     uint64_t polls;
     uint64_t frames;   /* sent */
     uint64_t messages; /* inside them */
     uint64_t bytes;
-    uint64_t views;              /* decided views that somebody held */
-    uint64_t view_changes;       /* of these, those that followed another one */
-    uint64_t incarnations;       /* processes started */
-    uint64_t wipes;              /* processes that found themselves dropped and came back */
-    uint64_t states;             /* visited by the checkers */
-    uint64_t faults[SIM_FAULTS]; /* how often each befell somebody */
-    uint64_t faults_skipped;     /* planned, but would have taken the majority away */
-    uint64_t fault_kinds;        /* how many kinds befell somebody in a run */
+    uint64_t views;                    /* decided views that somebody held */
+    uint64_t view_changes;             /* of these, those that followed another one */
+    uint64_t incarnations;             /* processes started */
+    uint64_t wipes;                    /* processes that found themselves dropped and came back */
+    uint64_t states;                   /* visited by the checkers */
+    uint64_t faults[SIM_FAULTS];       /* how often each befell somebody */
+    uint64_t faults_skipped;           /* planned, but would have taken the majority away */
+    uint64_t phrases[SIM_PHRASES_MAX]; /* how often clients began each (sim/phrase.h) */
+    uint64_t fault_kinds;              /* how many kinds befell somebody in a run */
 };
 
 struct sim_result {
     enum sim_verdict verdict;
-    uint64_t hash;      /* of everything that happened: equal for equal runs */
-    struct text plan;   /* what the seed drew: parameters and fault plan */
-    struct text report; /* what is wrong; empty if nothing is */
+    uint64_t hash;          /* of everything that happened: equal for equal runs */
+    struct text plan;       /* what the seed drew: parameters and fault plan */
+    const char *rule;       /* of a violation: the words that all violations of its kind share */
+    uint64_t steps;         /* that happened */
+    uint32_t plan_n;        /* entries of the fault plan, those left out included */
+    uint32_t drawn;         /* kinds of fault that are in force: bits of enum sim_fault */
+    struct text report;     /* what is wrong; empty if nothing is */
+    struct history refused; /* a history that is not linearizable: the operations on its key */
     struct sim_stats stats;
 };
 

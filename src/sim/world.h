@@ -13,6 +13,7 @@
 #include "sim/heap.h"
 #include "sim/machine.h"
 #include "sim/network.h"
+#include "sim/operator.h"
 #include "sim/setup.h"
 #include "sim/sim.h"
 #include "sim/trace.h"
@@ -27,6 +28,9 @@ enum happening {
     HAPPENS_FAULT,        /* a: fault begins */
     HAPPENS_TRAP_TIMEOUT, /* a: fault */
     HAPPENS_FAULT_END,    /* a: fault */
+    HAPPENS_CUE_TIMEOUT,  /* a: fault */
+    HAPPENS_RETURN,       /* a: node */
+    HAPPENS_OPERATOR,     /* the operator looks around */
     HAPPENS_HEALING,      /* faults end */
     HAPPENS_LOOK,         /* is everything well? (after faults have ended) */
 };
@@ -49,14 +53,18 @@ struct world {
     uint64_t now_us;
     uint64_t step; /* rises with each entry that is taken out of the heap */
     enum phase phase;
-    uint64_t healed_us;      /* when faults ended */
-    uint64_t dark_us;        /* when all power failed */
+    uint64_t healed_us;               /* when faults ended */
+    uint64_t dark_us;                 /* when all power failed at the end */
+    uint64_t lives[SIM_PLAN_MAX + 1]; /* the steps at which the cluster began, always empty: its
+                                         histories have nothing to do with each other */
+    uint32_t lives_n;
     uint64_t whole_since_us; /* all nodes have served in one view since then; NEVER: they do not */
     uint64_t
         settled_us; /* when that had lasted, and no frame was left from before; NEVER: not yet */
     struct heap heap;
     struct network network;
     struct machine machines[MACHINES_MAX]; /* by node id; then zombies */
+    struct operator operator;
     struct clients clients;
     struct fault_run faults[PLAN_MAX];
     struct ghost ghost;
@@ -65,16 +73,24 @@ struct world {
     struct random chance_network, chance_schedule, chance_clients, chance_machines, chance_faults;
 };
 
+/* Lets the world go on from within a poll of the machine's worker, which is held up meanwhile,
+ * until the given time at the earliest. */
+void world_hold_up(struct world *world, struct machine *machine, uint32_t worker);
 /* Plans something; at_us may be now, not earlier. */
 void world_plan(struct world *world, uint64_t at_us, enum happening kind, uint32_t a, uint32_t b,
                 uint32_t token, void *what);
 /* The first violation of a run is the one that is reported; the run ends. */
 void world_violation(struct world *world, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The run ends with another verdict, which a violation overrules. */
+void world_end(struct world *world, enum sim_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static inline bool world_broken(const struct world *world)
 {
     return world->result->verdict != SIM_SOUND;
 }
+/* All data is gone: what comes is another history. */
+void world_new_life(struct world *world);
 void world_befell(struct world *world, enum sim_fault kind);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "sim/report.h"
+#include "sim/shrink.h"
 #include "tools/commands.h"
 #include "tools/sim_runs.h"
 
@@ -69,6 +70,32 @@ static void print_report(const struct sim_report *report, const struct sim_optio
     fflush(stdout);
 }
 
+/* Shrinking takes its time: it is for the first findings. */
+#define SHRUNK_MAX 3u
+/* One seed of so many runs twice. */
+#define TWICE_EVERY 1000u
+
+static void shrink_last(const struct sim_options *options, uint64_t seed, struct sim_report *report)
+{
+    struct sim_shrunk shrunk;
+    if (options->shrink && report->findings_n <= SHRUNK_MAX &&
+        sim_shrink(&options->config, seed, &shrunk)) {
+        sim_report_add_shrunk(report, &shrunk);
+    }
+}
+
+/* Nothing but the seed may decide what happens. */
+static void run_again(const struct sim_options *options, uint64_t seed, uint64_t hash,
+                      struct sim_report *report)
+{
+    struct sim_config config = options->config;
+    struct sim_result result;
+    config.waver = options->waver;
+    sim_run(&config, seed, &result);
+    sim_report_add_twice(report, seed, result.hash == hash);
+    sim_result_deinit(&result);
+}
+
 static int run_seeds(const struct sim_options *options, struct sim_watch *watch,
                      uint64_t started_us)
 {
@@ -80,6 +107,12 @@ static int run_seeds(const struct sim_options *options, struct sim_watch *watch,
         watch->seed = seed;
         sim_run(&options->config, seed, &result);
         sim_report_add(&report, seed, &result);
+        if (result.verdict == SIM_VIOLATION) {
+            shrink_last(options, seed, &report);
+        }
+        if (seed % TWICE_EVERY == 0) {
+            run_again(options, seed, result.hash, &report);
+        }
         sim_result_deinit(&result);
         show_progress(&report, options, &shown_us);
     }
@@ -113,6 +146,7 @@ static int run_watched(const struct sim_options *options)
         sim_report_init(&report, &options->config, options->from);
         report.seeds = watch->seed - options->from;
         sim_report_add_death(&report, watch->seed, how);
+        shrink_last(options, watch->seed, &report);
         print_report(&report, options, started_us);
         sim_report_deinit(&report);
         status = STATUS_FAILED;
@@ -137,6 +171,13 @@ static int replay(const struct sim_options *options)
     struct sim_report report;
     sim_report_init(&report, &options->config, options->from);
     sim_report_add(&report, options->from, &result);
+    if (result.refused.n > 0 && options->shrink) {
+        struct sim_shrunk shrunk = {.runs = 1};
+        text_add(&shrunk.command, "horkos sim --replay %" PRIu64, options->from);
+        shrink_options(&options->config, &shrunk.command);
+        sim_shrink_history(&result, &shrunk);
+        sim_report_add_shrunk(&report, &shrunk);
+    }
     if (options->config.trace != NULL) {
         /* The same bytes each time: nothing of the real clock. */
         printf("%s, hash %016" PRIx64 "\n%s", sim_verdict_names[result.verdict], result.hash,

@@ -30,6 +30,13 @@ static const char help[] =
     "  --o3, --no-o3     acknowledgements to all nodes (drawn)\n"
     "  --async, --no-async   reads are confirmed by a majority (drawn)\n"
     "  --replay S        runs seed S alone and says what it drew\n"
+    "  --skip LIST       leaves out entries of the fault plan, by their numbers; all else is "
+    "drawn\n"
+    "                    as with them\n"
+    "  --skip-faults LIST    the same with kinds of fault\n"
+    "  --clients N, --keys N     at most so many of what the seed draws\n"
+    "  --until STEP      ends each run before this step, and checks its history\n"
+    "  --no-shrink       does not look for a smaller run that violates the same\n"
     "  --trace           with --replay: prints everything that happens\n"
     "  --json            reports as JSON\n"
     "  --progress        tells how far it is, even if standard error is no terminal\n"
@@ -56,6 +63,14 @@ enum option_id {
     OPTION_ASYNC,
     OPTION_NO_ASYNC,
     OPTION_REPLAY,
+    OPTION_SKIP,
+    OPTION_SKIP_FAULTS,
+    OPTION_CLIENTS,
+    OPTION_KEYS,
+    OPTION_UNTIL,
+    OPTION_NO_SHRINK,
+    OPTION_TAMPER,
+    OPTION_WAVER,
     OPTION_TRACE,
     OPTION_JSON,
     OPTION_PROGRESS,
@@ -78,6 +93,14 @@ static const struct option long_options[] = {
     {"async", no_argument, NULL, OPTION_ASYNC},
     {"no-async", no_argument, NULL, OPTION_NO_ASYNC},
     {"replay", required_argument, NULL, OPTION_REPLAY},
+    {"skip", required_argument, NULL, OPTION_SKIP},
+    {"skip-faults", required_argument, NULL, OPTION_SKIP_FAULTS},
+    {"clients", required_argument, NULL, OPTION_CLIENTS},
+    {"keys", required_argument, NULL, OPTION_KEYS},
+    {"until", required_argument, NULL, OPTION_UNTIL},
+    {"no-shrink", no_argument, NULL, OPTION_NO_SHRINK},
+    {"tamper", no_argument, NULL, OPTION_TAMPER},
+    {"waver", no_argument, NULL, OPTION_WAVER},
     {"trace", no_argument, NULL, OPTION_TRACE},
     {"json", no_argument, NULL, OPTION_JSON},
     {"progress", no_argument, NULL, OPTION_PROGRESS},
@@ -165,6 +188,26 @@ static bool parse_faults(const char *list, uint32_t *faults_out)
     return true;
 }
 
+/* Numbers apart by commas. */
+static bool parse_skip(const char *list, uint64_t *skip)
+{
+    const char *at = list;
+    for (;;) {
+        char *end = NULL;
+        unsigned long entry = strtoul(at, &end, 10);
+        if (end == at || *at == '-' || entry >= SIM_PLAN_MAX || (*end != ',' && *end != '\0')) {
+            fprintf(stderr, "horkos sim: --skip needs numbers below %u apart by commas, not %s\n",
+                    SIM_PLAN_MAX, list);
+            return false;
+        }
+        *skip |= UINT64_C(1) << entry;
+        if (*end == '\0') {
+            return true;
+        }
+        at = end + 1;
+    }
+}
+
 static bool parse_engine(const char *name)
 {
     if (strcmp(name, "hermes") != 0) {
@@ -203,9 +246,48 @@ static bool parse_mutant(const char *name, struct sim_config *config)
     return true;
 }
 
+/* What is left out of runs; false: it is none of these options. */
+static bool parse_smaller(int id, const char *text, struct sim_options *o, bool *good_out)
+{
+    struct sim_config *c = &o->config;
+    *good_out = true;
+    switch (id) {
+    case OPTION_SKIP:
+        *good_out = parse_skip(text, &c->plan_skip);
+        return true;
+    case OPTION_SKIP_FAULTS:
+        *good_out = parse_faults(text, &c->faults_skip);
+        return true;
+    case OPTION_CLIENTS:
+        *good_out = parse_small("clients", text, 1, 100, &c->clients_max);
+        return true;
+    case OPTION_KEYS:
+        *good_out = parse_small("keys", text, 1, 100, &c->keys_max);
+        return true;
+    case OPTION_UNTIL:
+        *good_out = parse_number("until", text, 1, UINT64_C(1) << 62, &c->until);
+        return true;
+    case OPTION_NO_SHRINK:
+        o->shrink = false;
+        return true;
+    case OPTION_TAMPER:
+        c->tamper = true;
+        return true;
+    case OPTION_WAVER:
+        o->waver = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool parse_one(int id, const char *text, struct sim_options *o)
 {
     struct sim_config *c = &o->config;
+    bool good = false;
+    if (parse_smaller(id, text, o, &good)) {
+        return good;
+    }
     switch (id) {
     case OPTION_ENGINE:
         return parse_engine(text);
@@ -262,7 +344,7 @@ static bool parse_one(int id, const char *text, struct sim_options *o)
 int sim_options_parse(int argc, char **argv, struct sim_options *options_out, bool *help_out)
 {
     struct sim_options *o = options_out;
-    *o = (struct sim_options){.from = 1, .seeds = 100, .jobs = 1};
+    *o = (struct sim_options){.from = 1, .seeds = 100, .jobs = 1, .shrink = true};
     o->config = (struct sim_config){.nodes = 3, .faults = SIM_FAULTS_ALL};
     *help_out = false;
     optind = 1;

@@ -14,6 +14,8 @@ struct sim_options {
     bool json;
     bool progress;
     bool replay;         /* one seed, in this process */
+    bool shrink;         /* what violates something */
+    bool waver;          /* for tests: second runs of seeds differ */
     bool all_mutants;    /* --mutants ... */
     const char *mutants; /* ... of the rules whose names begin so */
     uint32_t jobs;       /* of --mutants */

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/report.h"
 #include "tools/sim_options.h"
 
 /* Shared by the process that watches and the one that runs. */
@@ -27,6 +28,12 @@ void sim_unshare(void *at, size_t bytes);
 void sim_prepare_process(void);
 /* Says in words how a child ended, given its status from waitpid. */
 void sim_describe_end(int wait_status, char *to, size_t size);
+
+/* Tries smaller runs, each in a process of its own, for a bounded time. False: the seed violates
+ * nothing, or there is no process to be had. shrunk_out must go through sim_shrunk_deinit. */
+bool sim_shrink(const struct sim_config *config, uint64_t seed, struct sim_shrunk *shrunk_out);
+/* The shortest history, if the run has a refused one. */
+void sim_shrink_history(struct sim_result *result, struct sim_shrunk *shrunk);
 
 /* Each rule in turn. Returns the program's exit status. */
 int sim_mutants_command(const struct sim_options *options);

@@ -91,6 +91,7 @@ static void test_bad_history_is_refused(void **state)
         sim_run(&config, seed, &result);
         if (result.verdict == SIM_VIOLATION) {
             refused++;
+            assert_true(result.refused.n > 0);
             assert_non_null(strstr(text_string(&result.report), "not linearizable"));
             assert_non_null(strstr(text_string(&result.report), "faults end at"));
         }
@@ -111,7 +112,11 @@ static void test_no_faults_if_none_are_allowed(void **state)
         assert_int_equal(result.verdict, SIM_SOUND);
         assert_true(result.stats.fault_kinds == 0);
         assert_true(result.stats.view_changes == 0);
-        assert_true(result.stats.ops_unknown == 0);
+        /* Where memory is short, clients whose writes are refused go elsewhere in mid-operation. */
+        bool short_of_memory = strstr(text_string(&result.plan), "  memory ") != NULL;
+        /* A command that fails for one of its keys does not say what became of the others. */
+        const struct sim_stats *stats = &result.stats;
+        assert_true(short_of_memory || stats->ops_unknown <= 2 * stats->ops_failed);
         sim_result_deinit(&result);
     }
 }
