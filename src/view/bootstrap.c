@@ -104,6 +104,8 @@ void view_on_recover(struct view_machine *m, nodeset survivors)
     view_proposer_reset(m);
     m->survivors = survivors;
     m->survivors_until_us = m->now_us + RECOVER_LEASES * (uint64_t)m->config.lease_us;
+    /* Whoever is left out may hold a lease by grants of the dead, which no acceptor waits for. */
+    m->proposer.not_before_us = m->now_us + m->config.lease_us;
     m->proposer.generation = draw_generation(&m->random, m->view.generation);
 }
 

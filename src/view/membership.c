@@ -37,12 +37,26 @@ static nodeset plan_drops(const struct view_machine *m, nodeset droppable)
     return drops;
 }
 
+/* The members that stay in the new configured set. A shadow that leaves will never be operational;
+ * the old set may need it, so that it is not dropped either, and it must not be waited for. */
+static nodeset staying_members(const struct view_machine *m, nodeset drops)
+{
+    const struct view *view = &m->view;
+    nodeset staying = view->live & view->configured & ~drops;
+    for (nodeset rest = staying & ~view->operational; rest != 0; rest &= rest - 1) {
+        if (m->member[nodeset_first(rest)].left) {
+            staying &= ~nodeset_of(nodeset_first(rest));
+        }
+    }
+    return staying;
+}
+
 /* Rule 6: the old configured set is let go when every live member holds a view that names both,
  * and only operational ones are left in the new set, so that no data depends on the others. */
 static bool configuration_settled(const struct view_machine *m, nodeset drops)
 {
     const struct view *view = &m->view;
-    nodeset staying = view->live & view->configured & ~drops;
+    nodeset staying = staying_members(m, drops);
 
     if (view->configured_old == 0 || !nodeset_within(staying, view->operational) ||
         !nodeset_majority(staying, view->configured)) {

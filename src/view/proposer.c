@@ -369,10 +369,15 @@ void view_proposer_tick(struct view_machine *m, struct view_effects *fx)
     /* Phase two may have to wait for grants, and for a member that was admitted just now. */
     uint64_t limit =
         4 * view_patience_us(m) + (p->phase == VIEW_PHASE_ACCEPT ? m->config.lease_us : 0);
+    bool kept_silent = p->phase == VIEW_PHASE_PREPARE && kept_suspected(m);
+    struct view_plan plan;
     if (m->now_us >= p->started_us + limit) {
         ballot_lost(m);
-    } else if (p->phase == VIEW_PHASE_PREPARE && kept_suspected(m)) {
+    } else if (kept_silent && view_plan_make(m, ~(nodeset)0, &plan) && plan.drops != p->drops) {
         set_phase(m, VIEW_PHASE_IDLE);
+    } else if (kept_silent) {
+        /* The next ballot could not name it either: at once, it would keep all others quiet. */
+        ballot_lost(m);
     } else if (m->now_us >= p->resend_us && view_room(fx, NODES_MAX)) {
         request_send(m, fx);
     }

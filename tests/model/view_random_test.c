@@ -346,7 +346,8 @@ static bool recover(struct view_cluster *c)
     TELL("recover %lx on %u", (unsigned long)survivors, c->process[best].node);
     view_cluster_event(c, best,
                        (struct view_event){.kind = VIEW_EVENT_RECOVER, .configured = survivors});
-    view_cluster_run(c, c->now + 300000);
+    /* The order waits for one lease before it is carried out. */
+    view_cluster_run(c, c->now + 300000 + c->config.lease_us);
     return true;
 }
 
