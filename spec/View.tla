@@ -194,13 +194,16 @@ Prepare(p, D) == /\ p[1] \in Proposer
                  /\ IF hold[p].e = 0 THEN Boot /\ MayForm(p) ELSE Member(p)
                  /\ Begin(p, D, IF hold[p].e = 0 THEN Conf ELSE {}, FALSE)
 (* The operator names the survivors.  A lease is the word of a majority, so  *)
-(* whoever holds one takes no part.                                          *)
+(* whoever holds one takes no part.  The order waits for one lease: then the *)
+(* grants of the dead have run out, which no acceptor waits for.             *)
 Recover(p, S) ==
     /\ hold[p].e > 0 /\ p \in Ops(hold[p]) /\ p \notin leaving
     /\ p[1] \in S /\ S \subseteq Nodes(Live(hold[p]))
     /\ ~(p \in Victim /\ HoldsLease(p))
     /\ Truthful => \A x \in Proc : IF x[1] \in S THEN x \in Live(hold[p]) => st[x] # "dead"
                                   ELSE st[x] \in {"dead", "off"}
+    /\ On("recover-waits") =>
+         \A x \in Victim, q \in Proc : q[1] \notin S => lease[x][q] = 0 /\ fly[x][q] = 0
     /\ Begin(p, {x \in Live(hold[p]) : x[1] \notin S}, S, TRUE)
 
 Promise(q, m) ==
@@ -221,8 +224,9 @@ Asks(base) == {x \in Proc : /\ st[x] # "off" /\ x \notin leaving
 Ready(base) == {x \in Live(base) \ Ops(base) :
                   /\ hold[x] = base /\ x \in copied
                   /\ On("adopted") => inn[x] = base.e}
-(* configuration_settled.                                                    *)
-Settled(base, D) == LET stay == {x \in Live(base) \ D : x[1] \in base.conf}
+(* configuration_settled.  A shadow that leaves is not waited for.           *)
+Settled(base, D, gone) == LET stay == {x \in Live(base) \ D :
+                                        x[1] \in base.conf /\ (x \in gone => x \in Ops(base))}
                     IN  /\ base.old # {} /\ stay \subseteq Ops(base)
                         /\ MajorityOf(base.conf, Nodes(stay))
                         /\ On("settled") => \A x \in Live(base) \ D : hold[x] = base
@@ -238,12 +242,12 @@ Changed(base, conf, old, D, A, R) ==
 
 (* view_plan_make: which view a proposer may choose when nothing was         *)
 (* accepted.  Nobody is dropped whom phase one did not name.                 *)
-Plans(base, named) ==
+Plans(base, named, gone) ==
     LET sets(D) ==
           {<<base.conf, base.old, D>>}
           \cup {<<w, base.conf, D>> : w \in {x \in Wanted : base.old = {} /\ x # base.conf}}
           \cup (LET out == {x \in Live(base) : x[1] \notin base.conf}
-                IN  IF Settled(base, D) /\ out \subseteq named
+                IN  IF Settled(base, D, gone) /\ out \subseteq named
                     THEN {<<base.conf, {}, D \cup out>>} ELSE {})
         plans == UNION {sets(D) : D \in SUBSET named}
         fits(v) == /\ On("live-majority") => Majority(v, Nodes(Live(v)))
@@ -292,7 +296,7 @@ Choices(m) ==
         ELSE IF m.i = 1 THEN Firsts(m, who)
         ELSE IF On("unheard") /\ gone # {} /\ ~(Nodes(Live(base) \ m.d) \subseteq Nodes(who))
              THEN {}
-        ELSE Plans(base, m.d)
+        ELSE Plans(base, m.d, left[m.p])
 
 Propose(m, v) ==                       \* v: one of Choices(m)
     /\ Send([t |-> "2a", i |-> m.i, b |-> m.b, p |-> m.p, v |-> v,
