@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "check/history.h"
 
@@ -192,7 +193,9 @@ static bool check_history(const struct hermes_model *model, const struct model_w
                                                .client = MODEL_OPS};
     }
     struct check_report report;
-    return check_linearizable(&history, 0, &report) != CHECK_REFUSED;
+    enum check_result result = check_linearizable(&history, 0, &report);
+    HK_ASSERT(result == CHECK_ACCEPTED || result == CHECK_REFUSED);
+    return result == CHECK_ACCEPTED;
 }
 
 /* The same few histories come again and again. */

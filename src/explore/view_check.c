@@ -157,12 +157,18 @@ static void life_check(struct views_model *model, struct views_process *p,
     p->last_epoch = shadow ? (uint8_t)m->view.epoch : 0;
 }
 
-static void heartbeats_check(struct views_model *model, struct views_process *p)
+static void messages_check(struct views_model *model, struct views_process *p)
 {
     bool beats = false;
     for (uint32_t i = 0; i < model->fx.n; i++) {
         const struct view_effect *effect = &model->fx.e[i];
-        beats |= effect->kind == VIEW_EFFECT_SEND && effect->msg.kind == VIEW_MSG_HEARTBEAT;
+        if (effect->kind != VIEW_EFFECT_SEND) {
+            continue;
+        }
+        if (view_msg_invalid(&effect->msg) != NULL) {
+            fault(model, "a message that no peer takes");
+        }
+        beats |= effect->msg.kind == VIEW_MSG_HEARTBEAT;
     }
     /* One heartbeat may tell of progress that was made before. */
     if (p->wedged && beats && !p->leaving && ++p->wedged_beats > 1) {
@@ -180,7 +186,7 @@ void views_check_step(struct views_model *model, uint32_t place, const struct vi
     }
     accepted_note(model, p, m);
     life_check(model, p, m);
-    heartbeats_check(model, p);
+    messages_check(model, p);
     p->confirms = view_confirms(m, m->view.epoch);
 }
 

@@ -331,6 +331,19 @@ static const struct views_config joint_long = {
     .goal = VIEWS_GOAL_DECIDED,
 };
 
+/* View 2 names both sets, and the operator wants yet another one: it must wait. */
+static const struct views_config joint_again = {
+    .nodes = 5,
+    .lease_ticks = 3,
+    .margin_ticks = 1,
+    .moves = joint_moves,
+    .epochs_max = 3,
+    .rounds_max = 2,
+    .configured = B | C | D | E,
+    .lost = ANSWERS | VIEWS_KIND(VIEW),
+    .budget = {[VIEWS_BUDGET_TICKS] = 2, [VIEWS_BUDGET_CONFIGURES] = 1},
+};
+
 /* C is dropped, and nobody may be dropped any more. */
 static const struct views_move pair_moves[] = {
     SUSPECT(0, 2), DECIDE(0, 1), DELIVER(0, 1, VIEWS_KIND(VIEW)), LOSE, CRASH(2), TIME(3), END};
@@ -539,6 +552,7 @@ const struct explore_config explore_view_configs[] = {
     ROW("view-kept", "all nodes restart with kept state: they form nothing", true, &kept),
     ROW("view-joint", "five nodes become three, which would drop A at once", true, &joint),
     ROW("view-joint-long", "the same, until A's lease has run out", false, &joint_long),
+    ROW("view-joint-again", "five nodes become three, and another order comes", true, &joint_again),
     ROW("view-pair", "two of three are left, and suspect each other", true, &pair),
     ROW("view-dropped", "C was dropped unawares, and its last heartbeat is under way", true,
         &dropped),
