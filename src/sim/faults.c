@@ -212,7 +212,10 @@ static void bury_zombie(struct world *world, uint32_t i)
     }
     const struct view *newest = ghost_newest(world);
     bool member = newest != NULL && view_has(newest, zombie->id, zombie->nonce);
-    if (zombie->busy > 0 || (member && !ghost_may_lose(world, zombie->id))) {
+    /* Once the faults are over nothing else goes, and two for one node hold a change up. */
+    bool needed = member && !ghost_may_lose(world, zombie->id) &&
+                  (world->phase == PHASE_SAFETY || newest->configured_old != 0);
+    if (zombie->busy > 0 || needed) {
         world_plan(world, world->now_us + world->setup.lease_us, HAPPENS_TRAP_TIMEOUT, i, 0, 0,
                    NULL);
     } else {

@@ -426,9 +426,14 @@ void ghost_overhear(struct world *world, const struct frame *frame)
     if (faults_listen(world) && asks_for_chunk(frame)) {
         faults_cue(world, CUE_CHUNK);
     }
-    if (frame->kind == FRAME_VIEW && frame->body.n > 0 &&
-        (frame->body.at[0] == VIEW_MSG_PREPARE || frame->body.at[0] == VIEW_MSG_ACCEPT) &&
-        view_msg_decode(frame->body, &msg) == HK_OK) {
+    if (frame->kind != FRAME_VIEW) {
+        return;
+    }
+    if (view_msg_decode(frame->body, &msg) != HK_OK) {
+        world_violation(world, "node %u sends a view message that no peer takes", frame->source);
+        return;
+    }
+    if (msg.kind == VIEW_MSG_PREPARE || msg.kind == VIEW_MSG_ACCEPT) {
         overhear_proposal(world, &msg, newest == NULL ? 1 : newest->epoch + 1);
     }
 }

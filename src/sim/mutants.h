@@ -18,7 +18,20 @@ void mutant_name(uint32_t i, char name_out[MUTANT_NAME_BYTES]);
 void mutant_switch_off(uint32_t i, struct sim_config *config);
 /* mutants_count() if there is no such rule. */
 uint32_t mutant_find(const char *name);
-/* Why this simulator is not expected to notice that rule i is off; NULL if it must. */
+/* Why nothing is expected to notice that rule i is off, in a few words (docs/TESTING.md has the
+ * arguments); NULL if something must. */
 const char *mutant_survives(uint32_t i);
+
+/* Where to look first. */
+struct mutant_hint {
+    const char *name;
+    enum sim_choice o3;    /* SIM_DRAWN: as the seed draws it */
+    enum sim_choice async; /* likewise */
+    uint32_t faults;       /* 0: all */
+    const char *explore;   /* a configuration of the explorer, or NULL ... */
+    uint64_t states;       /* ... and how many states of it; 0: as always */
+};
+/* NULL: anywhere. */
+const struct mutant_hint *mutant_hint(uint32_t i);
 
 #endif

@@ -197,6 +197,19 @@ static bool end_strays(struct world *world)
     return left;
 }
 
+/* Who changes his mind says so to everybody: a node that could not carry an earlier order out yet
+ * would do so when it can. */
+static void withdraw_orders(struct world *world, const struct view *newest)
+{
+    for (nodeset rest = members(world, newest); rest != 0; rest &= rest - 1) {
+        struct machine *m = &world->machines[nodeset_first(rest)];
+        if (can_hear(m)) {
+            worker_configure(node_worker(m->node, 0), world->operator.wanted);
+            ordered(m);
+        }
+    }
+}
+
 static bool look_after_size(struct world *world)
 {
     struct operator* o = & world->operator;
@@ -213,6 +226,7 @@ static bool look_after_size(struct world *world)
     }
     if (o->settled_us == 0) {
         o->settled_us = world->now_us;
+        withdraw_orders(world, newest);
     }
     return end_strays(world);
 }

@@ -112,7 +112,7 @@ static bool same(const struct entry *a, const struct entry *b)
 
 /* The entries of one key at all nodes, NULL where there is none. */
 static bool key_equal(const struct entry *const *at, const struct replica *replicas, uint32_t nodes,
-                      struct text *why)
+                      bool forgotten, struct text *why)
 {
     const struct entry *first = NULL;
     bool missing = false;
@@ -126,7 +126,7 @@ static bool key_equal(const struct entry *const *at, const struct replica *repli
         equal = equal && same(first, at[i]) && (at[i]->meta.flags & KEY_READABLE) != 0;
     }
     HK_ASSERT(first != NULL);
-    if (equal && (!missing || is_tombstone(first))) {
+    if (equal && (is_tombstone(first) ? !forgotten : !missing)) {
         return true;
     }
     uint32_t printable = 0;
@@ -141,7 +141,8 @@ static bool key_equal(const struct entry *const *at, const struct replica *repli
     return false;
 }
 
-static bool compare_replicas(struct replica *replicas, uint32_t nodes, struct text *why)
+static bool compare_replicas(struct replica *replicas, uint32_t nodes, bool forgotten,
+                             struct text *why)
 {
     size_t next[SIM_NODES_MAX] = {0};
     for (;;) {
@@ -162,7 +163,7 @@ static bool compare_replicas(struct replica *replicas, uint32_t nodes, struct te
                 at[i] = &r->at[next[i]++];
             }
         }
-        if (!key_equal(at, replicas, nodes, why)) {
+        if (!key_equal(at, replicas, nodes, forgotten, why)) {
             return false;
         }
     }
@@ -178,7 +179,9 @@ bool replicas_equal(struct world *world, struct text *why_out)
         collect(m, &replicas[n]);
         replicas[n++].node = m->id;
     }
-    bool equal = compare_replicas(replicas, n, why_out);
+    const struct setup *s = &world->setup;
+    bool forgotten = s->gentle && s->grace_us <= s->lease_us;
+    bool equal = compare_replicas(replicas, n, forgotten, why_out);
     for (uint32_t i = 0; i < n; i++) {
         replica_deinit(&replicas[i]);
     }

@@ -9,7 +9,8 @@
 struct world;
 
 /* Whether all nodes hold the same keys with the same timestamps, flags and values, all readable;
- * tombstones may be missing. If not, why_out says where they differ. */
+ * tombstones may be missing, and must be where they go soon (in gentle runs). If not, why_out says
+ * where they differ. */
 bool replicas_equal(struct world *world, struct text *why_out);
 
 #endif

@@ -68,10 +68,21 @@ static void add_stats(struct sim_stats *sum, const struct sim_stats *stats)
 static struct sim_finding *add_finding(struct sim_report *report, uint64_t seed,
                                        enum sim_verdict verdict)
 {
-    if (report->findings_n == REPORT_FINDINGS_MAX) {
-        return NULL;
+    uint32_t at = report->findings_n;
+    if (at == REPORT_FINDINGS_MAX) {
+        at = 0;
+        while (at < REPORT_FINDINGS_MAX && report->findings[at].verdict == SIM_VIOLATION) {
+            at++;
+        }
+        if (verdict != SIM_VIOLATION || at == REPORT_FINDINGS_MAX) {
+            return NULL;
+        }
+        text_deinit(&report->findings[at].text);
+    } else {
+        report->findings_n++;
     }
-    struct sim_finding *finding = &report->findings[report->findings_n++];
+    struct sim_finding *finding = &report->findings[at];
+    report->latest = at;
     *finding = (struct sim_finding){.seed = seed, .verdict = verdict};
     return finding;
 }
@@ -113,7 +124,7 @@ void sim_report_add_death(struct sim_report *report, uint64_t seed, const char *
 void sim_report_add_shrunk(struct sim_report *report, struct sim_shrunk *shrunk)
 {
     HK_ASSERT(report->findings_n > 0);
-    struct sim_finding *finding = &report->findings[report->findings_n - 1];
+    struct sim_finding *finding = &report->findings[report->latest];
     sim_shrunk_deinit(&finding->shrunk);
     finding->shrunk = *shrunk;
     *shrunk = (struct sim_shrunk){.runs = 0};

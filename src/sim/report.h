@@ -34,13 +34,16 @@ struct sim_report {
     uint64_t seeds; /* that were run */
     uint64_t verdicts[SIM_VERDICTS];
     struct sim_stats sum;
-    uint64_t least_ops_ok;                            /* of one run */
-    uint64_t least_fault_kinds;                       /* of one run */
-    uint64_t hash;                                    /* of all runs in their order */
-    uint64_t twice;                                   /* seeds that ran twice ... */
-    uint64_t twice_other;                             /* ... and differed */
-    struct sim_finding findings[REPORT_FINDINGS_MAX]; /* runs that were not sound, the first ones */
+    uint64_t least_ops_ok;      /* of one run */
+    uint64_t least_fault_kinds; /* of one run */
+    uint64_t hash;              /* of all runs in their order */
+    uint64_t twice;             /* seeds that ran twice ... */
+    uint64_t twice_other;       /* ... and differed */
+    /* Runs that were not sound, the first ones; but a violation takes the place of another one that
+     * is none. */
+    struct sim_finding findings[REPORT_FINDINGS_MAX];
     uint32_t findings_n;
+    uint32_t latest; /* where the finding is that was added last */
 };
 
 void sim_report_init(struct sim_report *report, const struct sim_config *config, uint64_t from);

@@ -116,7 +116,8 @@ static void draw_quick_return(struct drawing *d)
         deaf->node = victim;
         deaf->other = nodes[2 + i];
     }
-    uint64_t early_us = between(d, s->margin_us / 2, s->suspect_us / 2);
+    uint64_t most_us = s->suspect_us > s->margin_us ? s->suspect_us : s->margin_us;
+    uint64_t early_us = between(d, s->margin_us / 2, most_us / 2);
     enum sim_fault how =
         (d->permitted >> SIM_FAULT_LEAVE & 1u) != 0 ? SIM_FAULT_LEAVE : SIM_FAULT_CRASH;
     struct fault *leaves = add(d, how, at_us + early_us, between(d, 100, 3000));

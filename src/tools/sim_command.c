@@ -34,6 +34,11 @@ void sim_prepare_process(void)
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
+void sim_end_with_parent(void)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+}
+
 void sim_describe_end(int wait_status, char *to, size_t size)
 {
     if (WIFSIGNALED(wait_status)) {
@@ -78,7 +83,7 @@ static void print_report(const struct sim_report *report, const struct sim_optio
 static void shrink_last(const struct sim_options *options, uint64_t seed, struct sim_report *report)
 {
     struct sim_shrunk shrunk;
-    if (options->shrink && report->findings_n <= SHRUNK_MAX &&
+    if (options->shrink && report->verdicts[SIM_VIOLATION] <= SHRUNK_MAX &&
         sim_shrink(&options->config, seed, &shrunk)) {
         sim_report_add_shrunk(report, &shrunk);
     }
@@ -130,6 +135,7 @@ static int run_watched(const struct sim_options *options)
     struct sim_watch *watch = sim_share(sizeof *watch);
     pid_t child = watch == NULL ? -1 : fork();
     if (child == 0) {
+        sim_end_with_parent();
         sim_prepare_process();
         _exit(run_seeds(options, watch, started_us));
     }

@@ -1,5 +1,6 @@
-/* `horkos sim --mutants`: switches each rule off in turn and looks for the first seed that shows
- * it; and shows that no seed complains while all rules are on. */
+/* `horkos sim --mutants`: looks for something that shows each mutant in turn, a seed of the
+ * simulator or a configuration of the explorer; or tries what a file records. What shows a mutant
+ * must call the code as it is sound. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,212 +13,364 @@
 #include "base/clock.h"
 #include "sim/mutants.h"
 #include "tools/commands.h"
+#include "tools/mutant_record.h"
+#include "tools/mutant_trial.h"
 #include "tools/sim_runs.h"
 
-/* A run takes milliseconds; one that takes so long is caught in an endless loop. */
-#define SEED_SECONDS_MAX 30u
+/* Most mutants show in a few seeds or after a few thousand states: these come first. */
+#define SEEDS_FEW 100u
+#define STATES_FEW 30000u
+#define STATES_MANY 300000u
+#define RECORD_BYTES 320u
 
-/* Entry mutants_count() stands for the code with all rules on. */
+/* A mutant that is looked for, or a record that is tried; shared with the process that does it. */
+enum by { BY_SIMULATOR, BY_EXPLORER, BY_TEST, BYS };
+static const char *const by_names[BYS] = {"simulator", "explorer", "test"};
+
+struct job {
+    uint32_t mutant;
+    const struct mutant_trial *recorded; /* NULL: look for it */
+    pid_t child;
+    bool done;
+    bool caught;
+    bool unsound; /* something called the code as it is a violation ... */
+    uint64_t seeds;
+    uint64_t states;
+    uint32_t uncounted;
+    enum by by; /* caught: what did */
+    struct mutant_outcome outcome;
+    char record[RECORD_BYTES]; /* ... this did; else what caught the mutant */
+};
+
 struct hunt {
     const struct sim_options *options;
-    struct sim_watch *watch;
-    bool *unsound; /* shared: seeds, from options->from, that complain while all rules are on */
-    pid_t *children;
-    char (*how)[80]; /* how the rule was noticed */
+    struct job *jobs; /* shared */
     uint32_t n;
+    uint64_t *sound; /* shared: up to how many states each configuration is known to be sound */
     uint64_t started_us;
 };
 
-static void search(const struct hunt *hunt, uint32_t i)
-{
-    const struct sim_options *options = hunt->options;
-    struct sim_watch *watch = &hunt->watch[i];
-    struct sim_config config = options->config;
-    if (i < mutants_count()) {
-        mutant_switch_off(i, &config);
-    }
-    for (uint64_t seed = watch->next; seed < options->from + options->seeds; seed++) {
-        struct sim_result result;
-        if (i < mutants_count() && hunt->unsound[seed - options->from]) {
-            continue; /* it shows nothing about this rule */
-        }
-        watch->seed = seed;
-        watch->next = seed + 1;
-        alarm(SEED_SECONDS_MAX);
-        sim_run(&config, seed, &result);
-        bool found = result.verdict == SIM_VIOLATION;
-        sim_result_deinit(&result);
-        watch->ran++;
-        if (found && !watch->found) {
-            watch->found = true;
-            watch->caught = seed;
-        }
-        if (found && i < mutants_count()) {
-            break;
-        }
-        hunt->unsound[seed - options->from] = found;
-    }
-    watch->done = true;
-}
+/* ---- In the process of one job ---- */
 
-static void start(struct hunt *hunt, uint32_t i)
+/* Whether the code as it is passes what showed the mutant. */
+static bool is_sound(const struct hunt *hunt, const struct mutant_trial *trial,
+                     const struct mutant_outcome *outcome, bool *sound_out)
 {
-    fflush(stdout);
-    hunt->children[i] = fork();
-    if (hunt->children[i] == 0) {
-        /* Assertions that fail are what is looked for, not what anybody wants to read. */
-        if (freopen("/dev/null", "w", stderr) == NULL) {
-            _exit(STATUS_FAILED);
-        }
-        sim_prepare_process();
-        search(hunt, i);
-        _exit(STATUS_OK);
+    struct mutant_trial as_it_is = *trial;
+    struct mutant_outcome result;
+    uint64_t *known = NULL;
+    as_it_is.mutant = mutants_count();
+    as_it_is.from = outcome->seed;
+    as_it_is.seeds = 1;
+    as_it_is.states_max = outcome->ran + STATES_FEW;
+    for (uint32_t i = 0; trial->explore != NULL && i < explore_count(); i++) {
+        known = explore_at(i) == trial->explore ? &hunt->sound[i] : known;
     }
-}
-
-static void note_end(struct hunt *hunt, uint32_t i, int end)
-{
-    struct sim_watch *watch = &hunt->watch[i];
-    if (!watch->done) {
-        watch->caught = watch->found ? watch->caught : watch->seed;
-        watch->found = true;
-        sim_describe_end(end, hunt->how[i], sizeof hunt->how[i]);
-    } else if (watch->found) {
-        snprintf(hunt->how[i], sizeof hunt->how[i], "violation");
+    if (known != NULL && *known >= as_it_is.states_max) {
+        *sound_out = true;
+        return true;
     }
-}
-
-static bool is_wanted(const struct hunt *hunt, uint32_t i)
-{
-    char name[MUTANT_NAME_BYTES];
-    const char *prefix = hunt->options->mutants;
-    mutant_name(i, name);
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
-static void name_of(uint32_t i, char name[MUTANT_NAME_BYTES])
-{
-    if (i < mutants_count()) {
-        mutant_name(i, name);
-    } else {
-        snprintf(name, MUTANT_NAME_BYTES, "all rules on");
+    if (!mutant_try(&as_it_is, &result)) {
+        return false;
     }
-}
-
-static void print_end(const struct hunt *hunt, uint32_t i, FILE *to)
-{
-    char name[MUTANT_NAME_BYTES];
-    const struct sim_watch *watch = &hunt->watch[i];
-    name_of(i, name);
-    if (watch->found) {
-        fprintf(to, "%-28s caught by seed %" PRIu64 " (%s)\n", name, watch->caught, hunt->how[i]);
-    } else {
-        const char *why = i < mutants_count() ? mutant_survives(i) : "as it must";
-        fprintf(to, "%-28s survives %" PRIu64 " seeds%s%s\n", name, watch->ran,
-                why == NULL ? "" : ": ", why == NULL ? "" : why);
+    *sound_out = result.end == MUTANT_MISSED;
+    if (*sound_out && known != NULL) {
+        *known = as_it_is.states_max;
     }
-}
-
-static void show_end(const struct hunt *hunt, uint32_t i)
-{
-    if (!hunt->options->json || hunt->options->progress) {
-        print_end(hunt, i, hunt->options->json ? stderr : stdout);
-    }
-}
-
-/* The code with all rules on goes through all seeds, whatever happens: the mutants then leave out
- * what it stumbles over. */
-static bool hunt_sound(struct hunt *hunt)
-{
-    uint32_t i = mutants_count();
-    struct sim_watch *watch = &hunt->watch[i];
-    while (!watch->done) {
-        int end = 0;
-        start(hunt, i);
-        if (hunt->children[i] < 0 || waitpid(hunt->children[i], &end, 0) < 0) {
-            perror("horkos sim");
-            return false;
-        }
-        if (!watch->done) {
-            hunt->unsound[watch->seed - hunt->options->from] = true;
-        }
-        note_end(hunt, i, end);
-    }
-    show_end(hunt, i);
     return true;
 }
 
-static bool hunt_mutants(struct hunt *hunt)
+/* False: no process was to be had. */
+static bool try_one(const struct hunt *hunt, struct job *job, struct mutant_trial trial)
 {
-    uint32_t n = mutants_count();
-    uint32_t next = 0;
-    uint32_t running = 0;
+    uint64_t end = trial.from + trial.seeds;
     for (;;) {
-        for (; next < n && running < hunt->options->jobs; next++) {
-            if (!is_wanted(hunt, next)) {
-                continue;
-            }
-            start(hunt, next);
-            if (hunt->children[next] < 0) {
-                perror("horkos sim");
-                return false;
-            }
-            running++;
+        bool sound = false;
+        struct text record = {.at = NULL};
+        trial.mutant = job->mutant;
+        if (!mutant_try(&trial, &job->outcome)) {
+            return false;
         }
-        if (running == 0) {
+        *(trial.explore != NULL ? &job->states : &job->seeds) += job->outcome.ran;
+        job->uncounted += job->outcome.uncounted;
+        if (!mutant_noticed(job->outcome.end)) {
             return true;
         }
-        int end = 0;
-        pid_t child = wait(&end);
-        for (uint32_t i = 0; i < next; i++) {
-            if (hunt->children[i] == child) {
-                note_end(hunt, i, end);
-                show_end(hunt, i);
-            }
+        if (!is_sound(hunt, &trial, &job->outcome, &sound)) {
+            return false;
         }
-        running--;
+        job->caught = sound;
+        job->by = trial.test[0] != '\0'   ? BY_TEST
+                  : trial.explore != NULL ? BY_EXPLORER
+                                          : BY_SIMULATOR;
+        if (sound || !job->unsound) {
+            mutant_record_write(&trial, &job->outcome, &record);
+            snprintf(job->record, sizeof job->record, "%s", text_string(&record));
+            text_deinit(&record);
+        }
+        job->unsound = job->unsound || !sound;
+        trial.from = job->outcome.seed + 1;
+        trial.seeds = end - trial.from;
+        if (sound || job->by != BY_SIMULATOR || trial.seeds == 0) {
+            return true;
+        }
     }
 }
 
-/* A rule whose absence is never noticed, or rules that are on and are called a violation. */
-static bool is_wrong(const struct hunt *hunt, uint32_t i)
+static bool try_seeds(const struct hunt *hunt, struct job *job, uint32_t nodes, uint64_t first,
+                      uint64_t n)
 {
-    if (i == mutants_count()) {
-        return hunt->watch[i].found;
+    const struct sim_options *options = hunt->options;
+    const struct mutant_hint *hint = mutant_hint(job->mutant);
+    struct mutant_trial trial = {.sim = options->config, .from = options->from + first, .seeds = n};
+    trial.sim.nodes = nodes;
+    if (hint != NULL) {
+        trial.sim.o3 = hint->o3 == SIM_DRAWN ? trial.sim.o3 : hint->o3;
+        trial.sim.async = hint->async == SIM_DRAWN ? trial.sim.async : hint->async;
+        trial.sim.faults = hint->faults == 0 ? trial.sim.faults : hint->faults;
     }
-    return is_wanted(hunt, i) && !hunt->watch[i].found && mutant_survives(i) == NULL;
+    return n == 0 || try_one(hunt, job, trial);
 }
 
-static void print_json(const struct hunt *hunt, uint32_t caught, uint32_t wrong)
+/* Whether a configuration runs the code that the mutant changes. */
+static bool fits(uint32_t mutant, const struct explore_config *config)
+{
+    static const char *const begin[EXPLORE_FAMILIES][2] = {
+        [EXPLORE_HERMES] = {"hermes:", "flip:engine/hermes/"},
+        [EXPLORE_VIEW] = {"view:", "flip:view/"},
+    };
+    char name[MUTANT_NAME_BYTES];
+    mutant_name(mutant, name);
+    for (size_t i = 0; i < 2; i++) {
+        if (strncmp(name, begin[config->family][i], strlen(begin[config->family][i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool try_explorer(const struct hunt *hunt, struct job *job, uint64_t states)
+{
+    for (uint32_t i = 0; i < explore_count() && !job->caught; i++) {
+        struct mutant_trial trial = {.explore = explore_at(i), .states_max = states};
+        if (fits(job->mutant, trial.explore) && !try_one(hunt, job, trial)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool try_hint(const struct hunt *hunt, struct job *job)
+{
+    const struct mutant_hint *hint = mutant_hint(job->mutant);
+    if (hint == NULL || hint->explore == NULL) {
+        return true;
+    }
+    struct mutant_trial trial = {.explore = explore_find(hint->explore),
+                                 .states_max = hint->states == 0 ? STATES_MANY : hint->states};
+    return trial.explore == NULL || try_one(hunt, job, trial);
+}
+
+/* From what is quick to what is not. Where nobody expects to find anything, the longest part is
+ * left out. */
+static bool look_for(const struct hunt *hunt, struct job *job)
+{
+    const struct sim_options *options = hunt->options;
+    uint32_t nodes = options->config.nodes;
+    uint64_t few = options->seeds < SEEDS_FEW ? options->seeds : SEEDS_FEW;
+    uint32_t others = nodes == 3 ? 5 : 3;
+    return try_hint(hunt, job) && (job->caught || try_seeds(hunt, job, nodes, 0, few)) &&
+           (job->caught || try_explorer(hunt, job, STATES_FEW)) &&
+           (job->caught || try_seeds(hunt, job, nodes, few, options->seeds - few)) &&
+           (job->caught || try_seeds(hunt, job, others, 0, options->seeds)) &&
+           (job->caught || mutant_survives(job->mutant) != NULL ||
+            try_explorer(hunt, job, STATES_MANY));
+}
+
+static bool start(const struct hunt *hunt, struct job *job)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        sim_end_with_parent();
+        bool good =
+            job->recorded != NULL ? try_one(hunt, job, *job->recorded) : look_for(hunt, job);
+        job->done = good;
+        _exit(good ? STATUS_OK : STATUS_FAILED);
+    }
+    if (child < 0) {
+        perror("horkos sim");
+        return false;
+    }
+    job->child = child;
+    return true;
+}
+
+/* ---- In the parent ---- */
+
+static void print_job(const struct job *job, FILE *to)
+{
+    char name[MUTANT_NAME_BYTES];
+    const char *why = mutant_survives(job->mutant);
+    mutant_name(job->mutant, name);
+    if (job->unsound) {
+        fprintf(to, "UNSOUND  all rules on: %s\n", job->record);
+    }
+    if (job->caught) {
+        fprintf(to, "caught   %s: %s: %s\n", job->record, mutant_end_names[job->outcome.end],
+                job->outcome.how);
+    } else if (job->recorded != NULL) {
+        fprintf(to, "MISSED   %s: what is on record shows it no more (%s%s%s)\n", name,
+                mutant_end_names[job->outcome.end], job->outcome.how[0] == '\0' ? "" : ": ",
+                job->outcome.how);
+    } else {
+        fprintf(to, "%s %s: %" PRIu64 " seeds, %" PRIu64 " states%s%s\n",
+                why == NULL ? "SURVIVES" : "survives", name, job->seeds, job->states,
+                why == NULL ? "" : ": ", why == NULL ? "" : why);
+    }
+    if (job->uncounted > 0) {
+        fprintf(to, "         %s: %" PRIu32 " runs crashed, which shows nothing\n", name,
+                job->uncounted);
+    }
+}
+
+static void show(const struct hunt *hunt, const struct job *job)
+{
+    if (!hunt->options->json || hunt->options->progress) {
+        print_job(job, hunt->options->json ? stderr : stdout);
+        fflush(stdout);
+    }
+}
+
+/* Waits for one of those that run. */
+static bool wait_for_one(const struct hunt *hunt)
+{
+    pid_t child = wait(NULL);
+    for (uint32_t i = 0; i < hunt->n; i++) {
+        struct job *job = &hunt->jobs[i];
+        if (job->child == child && child > 0) {
+            job->child = 0;
+            show(hunt, job);
+            return job->done;
+        }
+    }
+    return false;
+}
+
+static bool run_jobs(const struct hunt *hunt)
+{
+    uint32_t running = 0;
+    bool good = true;
+    for (uint32_t next = 0; good && next < hunt->n; next++) {
+        good = start(hunt, &hunt->jobs[next]);
+        running += good;
+        if (running == hunt->options->jobs) {
+            good = wait_for_one(hunt) && good;
+            running--;
+        }
+    }
+    for (; running > 0; running--) {
+        good = wait_for_one(hunt) && good;
+    }
+    return good;
+}
+
+struct totals {
+    uint32_t mutants; /* looked at */
+    uint32_t caught;  /* by the simulator or the explorer, or both */
+    uint32_t by[BYS]; /* a test: and by nothing else */
+    uint32_t survive; /* nothing shows them, as it was expected */
+    uint32_t wrong;
+};
+
+static bool is_wanted(const struct hunt *hunt, uint32_t mutant)
+{
+    char name[MUTANT_NAME_BYTES];
+    mutant_name(mutant, name);
+    return strncmp(name, hunt->options->mutants, strlen(hunt->options->mutants)) == 0;
+}
+
+/* A mutant must be caught, by every record that there is of it, or excused, but not both; with
+ * nothing switched off nothing may be found. */
+static void add_up(const struct hunt *hunt, uint32_t mutant, struct totals *totals)
+{
+    bool by[BYS] = {false};
+    bool excused = mutant_survives(mutant) != NULL;
+    bool recorded = false;
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < hunt->n; i++) {
+        const struct job *job = &hunt->jobs[i];
+        if (job->mutant != mutant) {
+            continue;
+        }
+        by[job->by] = by[job->by] || job->caught;
+        recorded = recorded || job->recorded != NULL;
+        wrong += job->unsound || (job->recorded != NULL && !job->caught);
+    }
+    bool caught = by[BY_SIMULATOR] || by[BY_EXPLORER];
+    bool shown = caught || by[BY_TEST];
+    totals->mutants++;
+    totals->caught += caught;
+    totals->by[BY_SIMULATOR] += by[BY_SIMULATOR];
+    totals->by[BY_EXPLORER] += by[BY_EXPLORER];
+    totals->by[BY_TEST] += shown && !caught;
+    totals->survive += !shown && excused;
+    totals->wrong += wrong > 0 || (!shown && !excused) || (recorded && excused);
+    if (recorded && excused) {
+        char name[MUTANT_NAME_BYTES];
+        mutant_name(mutant, name);
+        fprintf(stderr, "horkos sim: %s is excused and recorded\n", name);
+    } else if (!shown && !excused && hunt->options->records != NULL && !recorded) {
+        char name[MUTANT_NAME_BYTES];
+        mutant_name(mutant, name);
+        fprintf(stderr, "horkos sim: %s is neither excused nor recorded\n", name);
+    }
+}
+
+static json_t *job_json(const struct job *job)
+{
+    json_t *one = json_object();
+    char name[MUTANT_NAME_BYTES];
+    mutant_name(job->mutant, name);
+    json_object_set_new(one, "rule", json_string(name));
+    json_object_set_new(one, "caught", json_boolean(job->caught));
+    json_object_set_new(one, "seeds", json_integer((json_int_t)job->seeds));
+    json_object_set_new(one, "states", json_integer((json_int_t)job->states));
+    json_object_set_new(one, "uncounted", json_integer(job->uncounted));
+    if (job->caught) {
+        json_object_set_new(one, "by", json_string(by_names[job->by]));
+        json_object_set_new(one, "record", json_string(job->record));
+        json_object_set_new(one, "end", json_string(mutant_end_names[job->outcome.end]));
+        json_object_set_new(one, "how", json_string(job->outcome.how));
+        if (job->by == BY_EXPLORER) {
+            json_object_set_new(one, "depth", json_integer(job->outcome.depth));
+        } else if (job->by == BY_SIMULATOR) {
+            json_object_set_new(one, "seed", json_integer((json_int_t)job->outcome.seed));
+        }
+    } else if (mutant_survives(job->mutant) != NULL) {
+        json_object_set_new(one, "expected_because", json_string(mutant_survives(job->mutant)));
+    }
+    if (job->unsound) {
+        json_object_set_new(one, "unsound", json_string(job->record));
+    }
+    return one;
+}
+
+static void print_json(const struct hunt *hunt, const struct totals *totals)
 {
     json_t *json = json_object();
     json_t *list = json_array();
-    const struct sim_options *options = hunt->options;
     for (uint32_t i = 0; i < hunt->n; i++) {
-        const struct sim_watch *watch = &hunt->watch[i];
-        char name[MUTANT_NAME_BYTES];
-        if (i < mutants_count() && !is_wanted(hunt, i)) {
-            continue;
-        }
-        json_t *one = json_object();
-        name_of(i, name);
-        json_object_set_new(one, "rule", json_string(name));
-        json_object_set_new(one, "caught", json_boolean(watch->found));
-        json_object_set_new(one, "seeds", json_integer((json_int_t)watch->ran));
-        if (watch->found) {
-            json_object_set_new(one, "seed", json_integer((json_int_t)watch->caught));
-            json_object_set_new(one, "how", json_string(hunt->how[i]));
-        } else if (i < mutants_count() && mutant_survives(i) != NULL) {
-            json_object_set_new(one, "expected_because", json_string(mutant_survives(i)));
-        }
-        json_array_append_new(list, one);
+        json_array_append_new(list, job_json(&hunt->jobs[i]));
     }
-    json_object_set_new(json, "nodes", json_integer(options->config.nodes));
-    json_object_set_new(json, "from", json_integer((json_int_t)options->from));
-    json_object_set_new(json, "seeds", json_integer((json_int_t)options->seeds));
-    json_object_set_new(json, "mutants", list);
-    json_object_set_new(json, "caught", json_integer(caught));
-    json_object_set_new(json, "wrong", json_integer(wrong));
+    json_object_set_new(json, "tried", list);
+    json_object_set_new(json, "mutants", json_integer(totals->mutants));
+    json_object_set_new(json, "caught", json_integer(totals->caught));
+    json_object_set_new(json, "by_simulator", json_integer(totals->by[BY_SIMULATOR]));
+    json_object_set_new(json, "by_explorer", json_integer(totals->by[BY_EXPLORER]));
+    json_object_set_new(json, "by_test_alone", json_integer(totals->by[BY_TEST]));
+    json_object_set_new(json, "survive", json_integer(totals->survive));
+    json_object_set_new(json, "wrong", json_integer(totals->wrong));
     json_object_set_new(json, "wall_seconds",
                         json_real((double)(clock_boot_us() - hunt->started_us) / 1e6));
     json_dumpf(json, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
@@ -225,41 +378,73 @@ static void print_json(const struct hunt *hunt, uint32_t caught, uint32_t wrong)
     json_decref(json);
 }
 
+static int conclude(const struct hunt *hunt)
+{
+    struct totals totals = {.mutants = 0};
+    for (uint32_t mutant = 0; mutant < mutants_count(); mutant++) {
+        if (is_wanted(hunt, mutant)) {
+            add_up(hunt, mutant, &totals);
+        }
+    }
+    if (hunt->options->json) {
+        print_json(hunt, &totals);
+    } else {
+        printf("%" PRIu32 " mutants: %" PRIu32 " caught (%" PRIu32 " by the simulator, %" PRIu32
+               " by the explorer), %" PRIu32 " shown by a test alone, %" PRIu32
+               " survive as expected, %" PRIu32 " wrong, %.0f s\n",
+               totals.mutants, totals.caught, totals.by[BY_SIMULATOR], totals.by[BY_EXPLORER],
+               totals.by[BY_TEST], totals.survive, totals.wrong,
+               (double)(clock_boot_us() - hunt->started_us) / 1e6);
+    }
+    return totals.wrong == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+/* One job for each record, or for each mutant. */
+static void make_jobs(struct hunt *hunt, const struct mutant_trial *records, uint32_t records_n)
+{
+    if (records != NULL) {
+        for (uint32_t i = 0; i < records_n; i++) {
+            if (is_wanted(hunt, records[i].mutant)) {
+                hunt->jobs[hunt->n++] =
+                    (struct job){.mutant = records[i].mutant, .recorded = &records[i]};
+            }
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < mutants_count(); i++) {
+        if (is_wanted(hunt, i)) {
+            hunt->jobs[hunt->n++] = (struct job){.mutant = i};
+        }
+    }
+}
+
 int sim_mutants_command(const struct sim_options *options)
 {
-    uint32_t n = mutants_count() + 1;
-    struct hunt hunt = {.options = options, .n = n, .started_us = clock_boot_us()};
-    hunt.watch = sim_share(n * sizeof *hunt.watch);
-    hunt.unsound = sim_share(options->seeds * sizeof *hunt.unsound);
-    hunt.children = calloc(n, sizeof *hunt.children);
-    hunt.how = calloc(n, sizeof *hunt.how);
-    int status = STATUS_FAILED;
-    if (hunt.watch == NULL || hunt.unsound == NULL || hunt.children == NULL || hunt.how == NULL) {
+    struct hunt hunt = {.options = options, .started_us = clock_boot_us()};
+    struct mutant_trial *records = NULL;
+    uint32_t records_n = 0;
+    int status = STATUS_OK;
+    if (options->records != NULL) {
+        status = mutant_records_read(options->records, &records, &records_n);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    size_t jobs_bytes = (mutants_count() + records_n) * sizeof *hunt.jobs;
+    size_t sound_bytes = explore_count() * sizeof *hunt.sound;
+    hunt.jobs = sim_share(jobs_bytes);
+    hunt.sound = sim_share(sound_bytes);
+    status = STATUS_FAILED;
+    if (hunt.jobs == NULL || hunt.sound == NULL) {
         perror("horkos sim");
-        goto out;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        hunt.watch[i].next = options->from;
-    }
-    if (!hunt_sound(&hunt) || !hunt_mutants(&hunt)) {
-        goto out;
-    }
-    uint32_t caught = 0;
-    uint32_t wrong = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        caught += i < mutants_count() && hunt.watch[i].found;
-        wrong += is_wrong(&hunt, i);
-    }
-    if (options->json) {
-        print_json(&hunt, caught, wrong);
     } else {
-        printf("%u of %u rules caught, %u wrong\n", caught, mutants_count(), wrong);
+        make_jobs(&hunt, records, records_n);
+        if (run_jobs(&hunt)) {
+            status = conclude(&hunt);
+        }
     }
-    status = wrong == 0 ? STATUS_OK : STATUS_FAILED;
-out:
-    free(hunt.how);
-    free(hunt.children);
-    sim_unshare(hunt.unsound, options->seeds * sizeof *hunt.unsound);
-    sim_unshare(hunt.watch, n * sizeof *hunt.watch);
+    sim_unshare(hunt.sound, sound_bytes);
+    sim_unshare(hunt.jobs, jobs_bytes);
+    free(records);
     return status;
 }

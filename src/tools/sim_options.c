@@ -43,7 +43,8 @@ static const char help[] =
 #ifdef HK_MUTANTS
     "  --mutant NAME     switches one rule off, as view:wipe\n"
     "  --mutants[=NAME]  switches off each rule in turn whose name begins so, until a seed\n"
-    "                    shows it\n"
+    "                    or a configuration of the explorer shows it\n"
+    "  --records FILE    with --mutants: tries what FILE records, and nothing else\n"
     "  --jobs N          processes for --mutants (1)\n"
 #endif
     "  --help            this text\n"
@@ -76,6 +77,7 @@ enum option_id {
     OPTION_PROGRESS,
     OPTION_MUTANT,
     OPTION_MUTANTS,
+    OPTION_RECORDS,
     OPTION_JOBS,
     OPTION_HELP,
 };
@@ -106,6 +108,7 @@ static const struct option long_options[] = {
     {"progress", no_argument, NULL, OPTION_PROGRESS},
     {"mutant", required_argument, NULL, OPTION_MUTANT},
     {"mutants", optional_argument, NULL, OPTION_MUTANTS},
+    {"records", required_argument, NULL, OPTION_RECORDS},
     {"jobs", required_argument, NULL, OPTION_JOBS},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -333,6 +336,9 @@ static bool parse_one(int id, const char *text, struct sim_options *o)
         o->all_mutants = true;
         o->mutants = text == NULL ? "" : text;
         return mutants_possible();
+    case OPTION_RECORDS:
+        o->records = text;
+        return mutants_possible();
     case OPTION_JOBS:
         return parse_small("jobs", text, 1, 64, &o->jobs);
     default:
@@ -364,6 +370,10 @@ int sim_options_parse(int argc, char **argv, struct sim_options *options_out, bo
     }
     if (o->config.trace != NULL && !o->replay) {
         fprintf(stderr, "horkos sim: --trace needs --replay\n");
+        return STATUS_USAGE;
+    }
+    if (o->records != NULL && !o->all_mutants) {
+        fprintf(stderr, "horkos sim: --records needs --mutants\n");
         return STATUS_USAGE;
     }
     o->progress = o->progress || (!o->json && !o->replay && isatty(STDERR_FILENO));

@@ -18,6 +18,7 @@ struct sim_options {
     bool waver;          /* for tests: second runs of seeds differ */
     bool all_mutants;    /* --mutants ... */
     const char *mutants; /* ... of the rules whose names begin so */
+    const char *records; /* ... a file: only what it records; NULL: look for them */
     uint32_t jobs;       /* of --mutants */
 };
 

@@ -26,6 +26,8 @@ void sim_unshare(void *at, size_t bytes);
 
 /* For a process that is about to run many seeds. */
 void sim_prepare_process(void);
+/* The calling process, a child, ends when its parent does. */
+void sim_end_with_parent(void);
 /* Says in words how a child ended, given its status from waitpid. */
 void sim_describe_end(int wait_status, char *to, size_t size);
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +17,9 @@
 #define RUNS_MAX 150u
 #define CHECKS_MAX 4000u
 #define SECONDS_MAX 20u
-/* A run takes a fraction of a second. */
-#define RUN_SECONDS_MAX 10u
+/* A run takes a fraction of a second. Counted in time of the processor, so that a busy machine ends
+ * no run that is not in an endless loop. */
+#define RUN_SECONDS_MAX 10
 
 struct attempt {
     struct shrink_outcome *shared; /* with the process that runs */
@@ -40,11 +42,15 @@ static void run_child(const struct attempt *attempt, const struct sim_config *co
 {
     struct sim_result result;
     struct shrink_outcome outcome;
+    sim_end_with_parent();
     sim_prepare_process();
     if (dup2(fileno(attempt->words), STDERR_FILENO) < 0) {
         _exit(1);
     }
-    alarm(RUN_SECONDS_MAX);
+    const struct itimerval bound = {.it_value = {.tv_sec = RUN_SECONDS_MAX}};
+    if (setitimer(ITIMER_PROF, &bound, NULL) != 0) {
+        _exit(1);
+    }
     sim_run(config, seed, &result);
     shrink_note(&result, &outcome);
     *attempt->shared = outcome;

@@ -33,6 +33,10 @@ __attribute__((format(printf, 4, 5))) static void give_up(struct torture *t,
     va_start(list, format);
     vsnprintf(t->why, sizeof t->why, format, list);
     va_end(list);
+    /* A wrong answer is quoted, and may hold any byte; text and JSON may not. */
+    for (char *at = t->why; *at != '\0'; at++) {
+        *at = (*at >= ' ' && *at <= '~') || *at == '\n' ? *at : '?';
+    }
     t->verdict = verdict;
     snprintf(t->what, sizeof t->what, "%s", verdict == TORTURE_VIOLATION ? what : "");
 }
@@ -84,7 +88,9 @@ static void look_for_violations(struct torture *t)
     }
     if (t->crowd.wrong[0] != '\0' && t->verdict == TORTURE_SOUND) {
         give_up(t, TORTURE_VIOLATION, "reply", "%s", t->crowd.wrong);
-        blame_key(t, t->crowd.wrong_key);
+        if (t->crowd.wrong_has_key) {
+            blame_key(t, t->crowd.wrong_key);
+        }
     }
     if (t->final_begun && t->final.wrong[0] != '\0' && t->verdict == TORTURE_SOUND) {
         give_up(t, TORTURE_VIOLATION, "replicas", "%s", t->final.wrong);

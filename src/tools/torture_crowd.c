@@ -185,6 +185,7 @@ static void complain(struct torture_crowd *crowd, const struct torture_client *c
     uint32_t n = reply.n < 100 ? reply.n : 100;
     snprintf(crowd->wrong, sizeof crowd->wrong, "node %u answers %s: %.*s; to %s", c->node, what,
              (int)n, n == 0 ? "" : (const char *)reply.at, op);
+    crowd->wrong_has_key = true;
     crowd->wrong_key = call->key->id;
 }
 
@@ -193,7 +194,10 @@ static bool take(struct torture_crowd *crowd, struct torture_client *c,
                  const struct resp_client_reply *reply, uint64_t end_us)
 {
     if (c->n == 0) {
-        snprintf(crowd->wrong, sizeof crowd->wrong, "node %u answers what nobody asked", c->node);
+        if (crowd->wrong[0] == '\0') {
+            snprintf(crowd->wrong, sizeof crowd->wrong, "node %u answers what nobody asked",
+                     c->node);
+        }
         return false;
     }
     struct torture_call *call = &c->ring[c->first];
@@ -221,7 +225,8 @@ static bool add_call(struct torture_crowd *crowd, struct torture_client *c, uint
     *call = (struct torture_call){.closing = key != NULL};
     if (key != NULL) {
         torture_op_read(key, &call->h);
-    } else if (crowd->drains) {
+    } else if (crowd->drains || (!crowd->calm && torture_judge_behind(crowd->judge))) {
+        /* After the faults everybody must get on, and that is bounded by --heal. */
         return false;
     } else {
         key = torture_keys_pick(crowd->keys, &crowd->random, now_us);

@@ -53,7 +53,8 @@ struct torture_crowd {
     bool drains; /* asks for nothing but closing reads */
     bool tampered;
     bool no_memory;
-    char wrong[400]; /* "": no reply was wrong in itself; else which */
+    char wrong[400];    /* "": no reply was wrong in itself; else which */
+    bool wrong_has_key; /* it was about one key */
     uint64_t wrong_key;
     uint64_t ok, failed, unknown, moves;
     uint64_t ok_of[TORTURE_HISTORY_KINDS];

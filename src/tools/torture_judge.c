@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Histories that may wait: some hundred bytes for each of at most 1500 operations and a few. */
+#define WAITING_MAX 1000u
 /* About 100 MB of states at most. */
 #define STATES_MAX 2000000u
 
@@ -110,4 +112,12 @@ bool torture_judge_idle(struct torture_judge *judge)
     bool idle = judge->under_way == 0;
     pthread_mutex_unlock(&judge->lock);
     return idle;
+}
+
+bool torture_judge_behind(struct torture_judge *judge)
+{
+    pthread_mutex_lock(&judge->lock);
+    bool behind = judge->under_way > WAITING_MAX;
+    pthread_mutex_unlock(&judge->lock);
+    return behind;
 }

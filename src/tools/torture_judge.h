@@ -28,5 +28,7 @@ void torture_judge_give(struct torture_judge *judge, struct torture_key *key);
 /* A key with verdict, states and text; NULL: none is ready. */
 struct torture_key *torture_judge_take(struct torture_judge *judge);
 bool torture_judge_idle(struct torture_judge *judge);
+/* So much waits that no more should be recorded for it. */
+bool torture_judge_behind(struct torture_judge *judge);
 
 #endif

@@ -172,6 +172,36 @@ static void test_report_counts(void **state)
     sim_report_deinit(&report);
 }
 
+/* However many runs were stranded before, a violation is told of. */
+static void test_report_keeps_violations(void **state)
+{
+    (void)state;
+    struct sim_report report;
+    struct sim_result stranded = {.verdict = SIM_STRANDED};
+    struct sim_result violation = {.verdict = SIM_VIOLATION};
+    struct sim_shrunk shrunk = {.runs = 7};
+    sim_report_init(&report, &plain, 1);
+    text_add(&stranded.report, "a majority is gone");
+    text_add(&violation.report, "something is broken");
+    for (uint64_t seed = 1; seed <= REPORT_FINDINGS_MAX + 5; seed++) {
+        sim_report_add(&report, seed, &stranded);
+    }
+    sim_report_add(&report, 1000, &violation);
+    sim_report_add_shrunk(&report, &shrunk);
+    assert_int_equal(report.findings_n, REPORT_FINDINGS_MAX);
+    const struct sim_finding *finding = &report.findings[0];
+    while (finding->seed != 1000) {
+        finding++;
+        assert_true(finding < report.findings + REPORT_FINDINGS_MAX);
+    }
+    assert_int_equal(finding->verdict, SIM_VIOLATION);
+    assert_string_equal(text_string(&finding->text), "something is broken");
+    assert_int_equal(finding->shrunk.runs, 7);
+    sim_report_deinit(&report);
+    sim_result_deinit(&stranded);
+    sim_result_deinit(&violation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +212,7 @@ int main(void)
         cmocka_unit_test(test_no_faults_if_none_are_allowed),
         cmocka_unit_test(test_each_kind_befalls),
         cmocka_unit_test(test_report_counts),
+        cmocka_unit_test(test_report_keeps_violations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

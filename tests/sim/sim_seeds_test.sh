@@ -65,3 +65,6 @@ again 3 189  # an operation without a free slot was put off for ever
 again 3 1770 # without leases, "done" for a write that a newer one overtook before it was asked for
 again 5 1218 # the same
 again 5 7822 # a first view that only a dead node had decided
+again 3 13867 # a shadow that left held up a change of the configured set, which needed its vote
+again 3 36247 # an order that could not be carried out was, after the operator had changed his mind
+again 3 19438 # an old process that was resumed stayed a member, beside its successor, for ever

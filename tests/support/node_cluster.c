@@ -32,6 +32,7 @@ struct place {
     pthread_t thread;
     _Atomic bool halt;
     bool running;
+    bool stall;
 };
 
 struct member {
@@ -387,6 +388,9 @@ static void poll_node(struct cluster *c, uint32_t i)
     struct member *m = &c->members[i];
     for (uint32_t k = 0; k < c->config.workers[i]; k++) {
         struct worker *w = node_worker(m->node, k);
+        if (c->places[i][k].stall) {
+            continue;
+        }
         cluster_in_node = true;
         struct poll_result r = worker_poll(w, c->now_us, 16);
         cluster_in_node = false;
@@ -468,6 +472,11 @@ void cluster_restart(struct cluster *c, uint32_t node)
 void cluster_cut(struct cluster *c, uint32_t from, uint32_t to, bool cut)
 {
     c->cut[from][to] = cut;
+}
+
+void cluster_stall(struct cluster *c, uint32_t node, uint32_t worker, bool stall)
+{
+    c->places[node][worker].stall = stall;
 }
 
 static bool has_answer(struct cluster *c, void *context)

@@ -67,6 +67,8 @@ void cluster_kill(struct cluster *c, uint32_t node);
 void cluster_restart(struct cluster *c, uint32_t node);
 /* Frames from one node to another are lost while cut. */
 void cluster_cut(struct cluster *c, uint32_t from, uint32_t to, bool cut);
+/* The worker is not polled while it stalls. */
+void cluster_stall(struct cluster *c, uint32_t node, uint32_t worker, bool stall);
 
 /* Large frames that were given away so far. Their pieces are held until cluster_destroy, which
  * asserts, when the nodes are gone, that they have not changed. */
