@@ -197,17 +197,21 @@ static bool end_strays(struct world *world)
     return left;
 }
 
-/* Who changes his mind says so to everybody: a node that could not carry an earlier order out yet
- * would do so when it can. */
-static void withdraw_orders(struct world *world, const struct view *newest)
+/* Who changes his mind says so to everybody, as soon as they can hear it: a node that could not
+ * carry an earlier order out yet would do so when it can. True: some could not hear it yet. */
+static bool withdraw_orders(struct world *world, const struct view *newest)
 {
-    for (nodeset rest = members(world, newest); rest != 0; rest &= rest - 1) {
+    nodeset *untold = &world->operator.untold;
+    *untold &= members(world, newest);
+    for (nodeset rest = *untold; rest != 0; rest &= rest - 1) {
         struct machine *m = &world->machines[nodeset_first(rest)];
         if (can_hear(m)) {
+            *untold &= ~nodeset_of(m->id);
             worker_configure(node_worker(m->node, 0), world->operator.wanted);
             ordered(m);
         }
     }
+    return *untold != 0;
 }
 
 static bool look_after_size(struct world *world)
@@ -226,9 +230,10 @@ static bool look_after_size(struct world *world)
     }
     if (o->settled_us == 0) {
         o->settled_us = world->now_us;
-        withdraw_orders(world, newest);
+        o->untold = newest->live;
     }
-    return end_strays(world);
+    bool untold = withdraw_orders(world, newest);
+    return end_strays(world) || untold;
 }
 
 void operator_round(struct world *world)

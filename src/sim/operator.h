@@ -19,6 +19,7 @@ struct operator
     uint64_t lost_generation;
     uint64_t order_us;   /* then recover or --bootstrap is said, again and again until it works */
     uint64_t settled_us; /* the configured set is the wanted one since then; 0: it is not */
+    nodeset untold;      /* nodes that must still hear that it is: they may hold an older order */
     bool dark;           /* all were killed */
     bool planned;        /* its next round is in the heap */
 };

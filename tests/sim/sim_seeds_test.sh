@@ -67,4 +67,5 @@ again 5 1218 # the same
 again 5 7822 # a first view that only a dead node had decided
 again 3 13867 # a shadow that left held up a change of the configured set, which needed its vote
 again 3 36247 # an order that could not be carried out was, after the operator had changed his mind
+again 3 82840 # the same, and a node that could not hear him change it
 again 3 19438 # an old process that was resumed stayed a member, beside its successor, for ever
