@@ -45,6 +45,8 @@ enum ev_kind {
     EV_FLOW,   /* key: its flow machine emitted EFF_KEY with `code`; mine is that slot */
     EV_KEY,    /* flow: the key machine emitted EFF_FLOW with `code` */
     EV_SWEEP,  /* key: the background walk passes; at any moment, any number of times */
+    EV_FLUSH,  /* worker-wide flow (mine NULL; ENGINE_WORKER_FLOW): everything that had arrived for
+                  this poll has been stepped. EV_VIEW comes to it as well */
 };
 
 struct event {
@@ -73,11 +75,22 @@ enum eff_kind {
                    KEY_WAITERS, unless it is readable already */
     EFF_WAKE,   /* key: it is readable: parked operations of all workers go on */
     EFF_KEY,    /* flow: step the key machine of this slot's key with EV_FLOW and `code` */
-    EFF_FLOW,  /* key: step the flow machine of slot (slot, gen 0 = whatever) with EV_KEY, `code` */
-    EFF_REPLY, /* flow: the slot's operation ends: `code` is an enum reply_code */
-    EFF_CLOSE, /* flow: the slot is free (after EFF_REPLY, if any) */
-    EFF_DROP,  /* the message was ignored: `code` is an enum engine_drop; counted */
+    EFF_FLOW,   /* key: step the flow machine of slot (slot, gen) with EV_KEY, `code` */
+    EFF_REPLY,  /* flow: the slot's operation ends: `code` is an enum reply_code */
+    EFF_CLOSE,  /* flow: the slot is free (after EFF_REPLY, if any) */
+    EFF_DROP,   /* the message was ignored: `code` is an enum engine_drop; counted */
     EFF_BEHIND, /* the sender's epoch is older than ours: the view protocol shall tell it */
+    EFF_ISSUE,  /* key, EV_UPDATE: the spare slot is this update's, although nothing is stored here
+                   (EFF_APPLY says so by itself) */
+    EFF_ASK,  /* key, EV_READ: the read waits for the spare slot's flow, which ends with EFF_REPLY:
+                   REPLY_VALUE or REPLY_AGAIN */
+    EFF_KEEP, /* worker-wide flow, EV_MSG: the message becomes entry `ts` of this node's log of the
+                   space; entries are numbered without gaps */
+    EFF_TAKE, /* worker-wide flow: the log's entries up to `ts` that were not taken before step the
+                   key machine, in their order, with EV_MSG; they stay in the log */
+    EFF_TRIM, /* worker-wide flow: entries up to `ts` (taken ones) are needed no more */
+    EFF_SEND_KEPT, /* worker-wide flow: the log's entries from `ts` to `set` go to node `to` as
+                      messages `code`, each as it came but for code and epoch */
 };
 
 /* Codes that the node knows; an engine's own start at CODE_ENGINE_FIRST. */
@@ -95,6 +108,10 @@ enum reply_code {
                         this one if this process was a member all the while. A lease says so;
                         without one a majority must */
     REPLY_LOST,      /* certainly did not and will not take effect; the node tries again */
+    REPLY_UNKNOWN,   /* nobody can know any more */
+    REPLY_VALUE, /* EFF_ASK: the event's message holds what the read shall answer: value, vflags,
+                        and ts */
+    REPLY_AGAIN, /* EFF_ASK: the read shall start anew */
 };
 
 enum engine_drop {
@@ -110,7 +127,11 @@ extern const char *const engine_drop_names[ENGINE_DROPS];
 
 /* A message effect's bytes: the node adds space, epoch of the worker, key (unless EFF_NO_KEY), and
  * with EFF_VALUE the value that the key holds after the step, with its vflags. */
-enum { EFF_VALUE = 1, EFF_NO_KEY = 2 };
+enum {
+    EFF_VALUE = 1,
+    EFF_NO_KEY = 2,
+    EFF_PAYLOAD = 4, /* the event's payload, whether it was stored or not */
+};
 
 struct effect {
     uint8_t kind; /* enum eff_kind */
@@ -119,8 +140,8 @@ struct effect {
     uint8_t flags; /* the message's flags */
     uint8_t with;  /* EFF_VALUE, EFF_NO_KEY */
     uint8_t reserved[3];
-    uint32_t slot; /* of the message, or the slot that EFF_FLOW steps */
-    uint32_t gen;
+    uint32_t slot; /* of the message, or the slot that EFF_FLOW steps ... */
+    uint32_t gen;  /* ... if it is still of this generation; 0: whatever its generation */
     uint64_t ts;
     uint64_t set; /* EFF_BCAST: nodeset; otherwise msg.arg */
 };
@@ -138,10 +159,20 @@ enum engine_route {
     ROUTE_WORKER, /* the flow machine with no slot (worker-wide state); the first worker's */
 };
 
+/* What an engine asks of the node beyond the common way. */
+enum engine_trait {
+    ENGINE_BLIND_ANYTIME = 1, /* updates that do not depend on the old value are issued although the
+                                 key is not readable, several of one key at a time */
+    ENGINE_READS_FOLLOW = 2,  /* a session's read waits for all its earlier updates: where reads are
+                                 local and not linearizable, program order needs it */
+    ENGINE_WORKER_FLOW = 4,   /* worker 0's worker-wide flow machine gets EV_VIEW and EV_FLUSH */
+};
+
 struct engine_ops {
     const char *name;
     uint16_t ext_bytes;    /* per key, beyond key_meta */
     uint16_t port_needs;   /* 0, or PORT_ORDERED */
+    uint32_t traits;       /* enum engine_trait */
     uint32_t worker_bytes; /* per worker and space */
     struct key_meta blank; /* a key without an entry */
     enum engine_route (*route)(const struct msg *msg);
@@ -155,6 +186,8 @@ struct engine_ops {
     /* How a stored item travels in a chunk of a join: fills msg->kind and msg->flags for EV_MSG at
      * the joiner. */
     void (*item)(const struct key_meta *meta, struct msg *msg_out);
+    /* Whether this node may serve the space, as worker 0's worker-wide state says; NULL: always. */
+    bool (*ready)(const void *worker);
 };
 
 enum { PORT_ORDERED = 1 };

@@ -307,7 +307,13 @@ static void flow_effects(struct shell *shell, uint8_t node, uint8_t slot, const 
         case EFF_PARK:
         case EFF_WAKE:
         case EFF_FLOW:
-            HK_ASSERT(false && "an effect of key machines");
+        case EFF_ISSUE:
+        case EFF_ASK:
+        case EFF_KEEP:
+        case EFF_TAKE:
+        case EFF_TRIM:
+        case EFF_SEND_KEPT:
+            HK_ASSERT(false && "no effect of this machine");
         }
     }
 }

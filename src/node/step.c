@@ -350,6 +350,12 @@ static void after_unlock(struct worker *w, struct step *s, const struct effects 
         case EFF_KEY:
         case EFF_REPLY:
         case EFF_CLOSE:
+        case EFF_ISSUE:
+        case EFF_ASK:
+        case EFF_KEEP:
+        case EFF_TAKE:
+        case EFF_TRIM:
+        case EFF_SEND_KEPT:
             HK_ASSERT(false && "an effect of flow machines");
         }
     }
@@ -457,6 +463,12 @@ static void flow_effects(struct worker *w, struct flow *f, const struct event *e
         case EFF_PARK:
         case EFF_WAKE:
         case EFF_FLOW:
+        case EFF_ISSUE:
+        case EFF_ASK:
+        case EFF_KEEP:
+        case EFF_TAKE:
+        case EFF_TRIM:
+        case EFF_SEND_KEPT:
             HK_ASSERT(false && "an effect of key machines");
         }
     }

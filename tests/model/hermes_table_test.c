@@ -516,6 +516,12 @@ static struct seen see(const struct situation *s, const struct effects *fx)
         case EFF_KEY:
         case EFF_REPLY:
         case EFF_CLOSE:
+        case EFF_ISSUE:
+        case EFF_ASK:
+        case EFF_KEEP:
+        case EFF_TAKE:
+        case EFF_TRIM:
+        case EFF_SEND_KEPT:
             fail();
         }
     }

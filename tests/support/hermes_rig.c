@@ -178,7 +178,13 @@ static void key_effects(struct rig *r, uint8_t node, const struct effects *fx)
         case EFF_KEY:
         case EFF_REPLY:
         case EFF_CLOSE:
-            HK_ASSERT(false && "an effect of flows");
+        case EFF_ISSUE:
+        case EFF_ASK:
+        case EFF_KEEP:
+        case EFF_TAKE:
+        case EFF_TRIM:
+        case EFF_SEND_KEPT:
+            HK_ASSERT(false && "no effect of Hermes' key machine");
         }
     }
 }

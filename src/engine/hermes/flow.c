@@ -253,6 +253,7 @@ void hermes_flow(struct slot *mine, const struct event *event, struct effects *f
     case EV_UPDATE:
     case EV_FLOW:
     case EV_SWEEP:
+    case EV_FLUSH:
         HK_ASSERT(false && "an event of keys");
     }
 }

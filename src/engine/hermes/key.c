@@ -457,6 +457,7 @@ void hermes_key(struct key_meta *meta, void *ext, struct slot *mine, struct slot
         break;
     case EV_VIEW:
     case EV_KEY:
+    case EV_FLUSH:
         HK_ASSERT(false && "an event of flows");
     }
 }
