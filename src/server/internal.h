@@ -14,10 +14,10 @@
 
 #include "base/list.h"
 #include "base/random.h"
-#include "engine/hermes/hermes.h"
 #include "net/gate.h"
 #include "net/loop.h"
 #include "net/port.h"
+#include "node/engines.h"
 #include "node/node.h"
 #include "resp/conn.h"
 #include "server/config.h"
@@ -160,7 +160,7 @@ struct server {
     /* Changes only while all workers meet. */
     struct node *node;
     struct node_config node_config;
-    struct hermes_config hermes[SPACES_MAX];
+    union engines_config engines[SPACES_MAX];
     struct env env;
     uint64_t kept_generation; /* of the state file; worker 0's */
     uint32_t kept_epoch;

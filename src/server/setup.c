@@ -15,18 +15,6 @@
  * pass costs as much as reading every key once. */
 #define SWEEP_US 30000000u
 
-static const struct engine_ops *const engines[] = {&hermes_ops};
-
-static const struct engine_ops *engine_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++) {
-        if (strcmp(engines[i]->name, name) == 0) {
-            return engines[i];
-        }
-    }
-    return NULL;
-}
-
 static uint64_t random_word(void)
 {
     uint64_t word;
@@ -50,7 +38,7 @@ static const char *setup_spaces(struct server *s, char *error, uint32_t size)
         if (!space->exists) {
             continue;
         }
-        const struct engine_ops *ops = engine_find(space->engine);
+        const struct engine_ops *ops = engines_find(space->engine);
         if (ops == NULL) {
             snprintf(error, size,
                      "[space %u]: there is no engine \"%s\" in this version; use engine = hermes",
@@ -59,14 +47,15 @@ static const char *setup_spaces(struct server *s, char *error, uint32_t size)
         }
         /* Links are reliable while they last: what is lost goes with a connection, and the view
          * says more about that than a short time-out. */
-        s->hermes[i] = (struct hermes_config){
+        struct engines_options options = {
             .mlt_us = at_least(lease_us / 10u, 20000u),
             .grace_us = at_least(20u * lease_us, 10000000u),
             .ack_to_all = space->ack_all,
         };
+        engines_configure(ops, &options, &s->engines[i]);
         s->node_config.spaces[i] = (struct space_config){
             .ops = ops,
-            .engine = &s->hermes[i],
+            .engine = &s->engines[i],
             .async_reads = space->async_reads,
             .store = {.memory_max = space->memory_max, .keys_expected = space->keys_expected},
         };

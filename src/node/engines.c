@@ -1,0 +1,35 @@
+#include "node/engines.h"
+
+#include <string.h>
+
+static const struct engine_ops *const engines[] = {&hermes_ops};
+
+#define ENGINES (sizeof engines / sizeof engines[0])
+
+const struct engine_ops *engines_at(uint32_t i)
+{
+    return i < ENGINES ? engines[i] : NULL;
+}
+
+const struct engine_ops *engines_find(const char *name)
+{
+    for (uint32_t i = 0; i < ENGINES; i++) {
+        if (strcmp(engines[i]->name, name) == 0) {
+            return engines[i];
+        }
+    }
+    return NULL;
+}
+
+void engines_configure(const struct engine_ops *ops, const struct engines_options *options,
+                       union engines_config *config_out)
+{
+    memset(config_out, 0, sizeof *config_out);
+    if (ops == &hermes_ops) {
+        config_out->hermes = (struct hermes_config){
+            .mlt_us = options->mlt_us,
+            .grace_us = options->grace_us,
+            .ack_to_all = options->ack_to_all,
+        };
+    }
+}

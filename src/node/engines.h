@@ -1,0 +1,31 @@
+/* The engines that this program has, by name: for configurations and command lines. */
+#ifndef HORKOS_NODE_ENGINES_H
+#define HORKOS_NODE_ENGINES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/hermes/hermes.h"
+
+/* The configuration of a space's engine, whichever it is: what space_config.engine points to. */
+union engines_config {
+    struct hermes_config hermes;
+};
+
+/* What people may choose, in terms that are common to the engines; an engine leaves aside what does
+ * not concern it. */
+struct engines_options {
+    uint64_t mlt_us;   /* message-loss timeout */
+    uint64_t grace_us; /* far above the life of any message */
+    bool ack_to_all;   /* hermes: [H] O3 */
+};
+void engines_configure(const struct engine_ops *ops, const struct engines_options *options,
+                       union engines_config *config_out);
+
+/* NULL: there is no engine of that name. */
+const struct engine_ops *engines_find(const char *name);
+/* The i-th, in the order in which they are listed to people; NULL past the last. */
+const struct engine_ops *engines_at(uint32_t i);
+
+#endif
