@@ -167,7 +167,9 @@ static void look_at_memory(struct worker *w)
             full |= stats.bytes_used >= (was ? most - most / 64 : most);
         }
     }
-    atomic_store_explicit(&n->out_of_memory, full, memory_order_relaxed);
+    if (full != was) {
+        atomic_store_explicit(&n->out_of_memory, full, memory_order_relaxed);
+    }
 }
 
 static void report(struct worker *w, _Atomic uint64_t *set, enum view_event_kind kind)

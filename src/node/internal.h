@@ -263,16 +263,16 @@ struct node {
     _Atomic bool publish_lock;
     struct view published;
     _Atomic uint32_t published_epoch; /* release after published; pairs with adopt's acquire */
-    _Atomic uint64_t lease_until_us;
-    _Atomic bool confirms;    /* view_confirms of the published epoch */
-    _Atomic uint32_t status;  /* enum view_status */
-    _Atomic uint32_t adopted; /* all workers are in this epoch */
+    _Alignas(64) _Atomic uint64_t lease_until_us; /* readers on other threads look at every call */
+    _Atomic bool confirms;                        /* view_confirms of the published epoch */
+    _Atomic uint32_t status;                      /* enum view_status */
+    _Atomic uint32_t adopted;                     /* all workers are in this epoch */
 
     /* Posted by any worker for the control worker. */
-    _Atomic uint64_t hints;     /* nodeset: senders of older epochs */
-    _Atomic uint64_t suspects;  /* nodeset: left INVs unacknowledged for a lease */
-    _Atomic uint64_t full;      /* nodeset: members that said that they are full */
-    _Atomic bool out_of_memory; /* this node is: advertised in every frame */
+    _Alignas(64) _Atomic uint64_t hints; /* nodeset: senders of older epochs */
+    _Atomic uint64_t suspects;           /* nodeset: left INVs unacknowledged for a lease */
+    _Atomic uint64_t full;               /* nodeset: members that said that they are full */
+    _Atomic bool out_of_memory;          /* this node is: advertised in every frame */
 };
 
 #ifdef HK_MUTANTS

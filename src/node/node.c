@@ -198,11 +198,12 @@ static int make_worker(struct worker *w, uint64_t now_us)
 int node_create(const struct node_config *config, const struct env *env, uint64_t now_us,
                 struct node **node_out)
 {
-    struct node *n = calloc(1, sizeof *n);
+    struct node *n = aligned_alloc(64, sizeof *n);
     int err = HK_ERR_NOMEM;
     if (n == NULL) {
         return err;
     }
+    memset(n, 0, sizeof *n);
     n->config = *config;
     n->env = *env;
     set_defaults(&n->config);

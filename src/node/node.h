@@ -44,8 +44,9 @@ struct reply {
 
 /* What a worker needs from outside. Callbacks run on the worker's thread, inside worker_poll (send
  * and persist also inside worker_leave, worker_configure and worker_recover, reply also inside
- * node_destroy), except wake, which any worker's thread may call. None may call back into the node,
- * and send must not block: a bucket may be locked meanwhile. */
+ * node_destroy), except wake, which any worker's thread may call, and wall_ms, which readers'
+ * threads may call as well (node/read.h). None may call back into the node, and send must not
+ * block: a bucket may be locked meanwhile. */
 struct env {
     void *context;
     /* The next frame that has arrived for this worker, false when there is none. The bytes stay

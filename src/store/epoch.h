@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EPOCH_SLOTS_MAX 64u
+#define EPOCH_SLOTS_MAX 256u
 
 /* 0: the thread is offline, it can reach nothing. */
 struct epoch_slot {

@@ -123,6 +123,13 @@ void store_quiescent(struct store_thread *thread)
     retire_poll(&thread->retire, &store->orphans, &store->epoch, thread->slot, &thread->memory);
 }
 
+void store_quiescent_reader(struct store_thread *thread)
+{
+    HK_CHECK(!thread->locked);
+    HK_CHECK(epoch_is_online(&thread->store->epoch, thread->slot));
+    epoch_quiescent(&thread->store->epoch, thread->slot);
+}
+
 void store_offline(struct store_thread *thread)
 {
     struct store *store = thread->store;

@@ -24,7 +24,7 @@
 
 #define STORE_KEY_MAX 65536u
 #define STORE_VALUE_MAX (64u * 1024u * 1024u + 64u)
-#define STORE_THREADS_MAX 64u
+#define STORE_THREADS_MAX 256u
 #define STORE_BATCH_MAX 64u
 
 struct store;
@@ -49,6 +49,9 @@ int store_thread_register(struct store *store, struct store_thread **thread_out)
 void store_thread_unregister(struct store_thread *thread);
 /* The thread holds no pointer into the store. Called once a batch; reclaims what is due. */
 void store_quiescent(struct store_thread *thread);
+/* The same for a thread that only reads: it reclaims nothing, neither its own (it has none) nor
+ * what others left. Writes only when somebody has retired something since. */
+void store_quiescent_reader(struct store_thread *thread);
 /* The thread sleeps (holds no pointer, delays nobody), and wakes. What it retired others
  * reclaim. */
 void store_offline(struct store_thread *thread);

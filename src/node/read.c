@@ -1,0 +1,178 @@
+#include "node/read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "node/internal.h"
+
+_Static_assert(NODE_READ_MAX == STORE_BATCH_MAX, "one batch of the store");
+
+/* Inline values are copied here. One more line than they need between two buffers, or the first
+ * lines of all would fall into the same few sets of a cache. */
+#define BUFFER_BYTES (STORE_INLINE_MAX + 64u)
+
+struct node_reader {
+    struct node *node;
+    struct store_thread *threads[SPACES_MAX];
+    uint8_t *memory; /* NODE_READ_MAX times BUFFER_BYTES */
+
+    /* Of a batch. */
+    void *buffers[NODE_READ_MAX]; /* in memory */
+    struct bytes keys[NODE_READ_MAX];
+    uint64_t hashes[NODE_READ_MAX];
+    struct store_value values[NODE_READ_MAX];
+    int errs[NODE_READ_MAX];
+};
+
+void node_reader_close(struct node_reader *r)
+{
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (r->threads[i] != NULL) {
+            store_thread_unregister(r->threads[i]);
+        }
+    }
+    free(r->memory);
+    free(r);
+}
+
+int node_reader_open(struct node *node, struct node_reader **reader_out)
+{
+    struct node_reader *r = calloc(1, sizeof *r);
+    if (r == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    r->node = node;
+    r->memory = aligned_alloc(64, (size_t)NODE_READ_MAX * BUFFER_BYTES);
+    int err = r->memory != NULL ? HK_OK : HK_ERR_NOMEM;
+    for (uint32_t i = 0; i < NODE_READ_MAX && err == HK_OK; i++) {
+        r->buffers[i] = r->memory + (size_t)i * BUFFER_BYTES;
+    }
+    for (uint32_t i = 0; i < SPACES_MAX && err == HK_OK; i++) {
+        if (node->spaces[i].store != NULL) {
+            err = store_thread_register(node->spaces[i].store, &r->threads[i]);
+        }
+    }
+    if (err != HK_OK) {
+        node_reader_close(r);
+        return err;
+    }
+    *reader_out = r;
+    return HK_OK;
+}
+
+void node_reader_offline(struct node_reader *r)
+{
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (r->threads[i] != NULL) {
+            store_offline(r->threads[i]);
+        }
+    }
+}
+
+void node_reader_online(struct node_reader *r)
+{
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (r->threads[i] != NULL) {
+            store_online(r->threads[i]);
+        }
+    }
+}
+
+/* Whether a look at the store is enough: not where a majority confirms reads, nor where an engine
+ * has to be asked first. */
+static bool local_space(const struct node *n, uint32_t space)
+{
+    const struct space *s = space < SPACES_MAX ? &n->spaces[space] : NULL;
+    return s != NULL && s->ops != NULL && !s->async_reads && s->ops->ready == NULL;
+}
+
+static bool leased_at(const struct node *n, uint64_t now_us)
+{
+    /* acquire: pairs with publish_lease; everything that is read in the store is read later. It is
+     * 0 while this node is no operational member. */
+    return now_us < atomic_load_explicit(&n->lease_until_us, memory_order_acquire) ||
+           !node_rule_on(n, NODE_RULE_LEASE);
+}
+
+static void ask_for_all(uint32_t n, struct node_read *reads)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        reads[i].answer = NODE_READ_ASK;
+    }
+}
+
+static bool expired(const struct node *n, const struct op_state *state)
+{
+    return state->deadline_ms != 0 && op_state_expired(state, n->env.wall_ms(n->env.context));
+}
+
+static inline void judge(const struct node *n, const struct key_meta *blank,
+                         const struct store_value *v, struct node_read *read)
+{
+    uint8_t flags = v->found ? v->meta.flags : blank->flags;
+    read->version = v->found ? v->meta.ts : 0;
+    read->answer = NODE_READ_ASK;
+    if ((flags & KEY_READABLE) == 0) {
+        return;
+    }
+    if (!v->found || (flags & KEY_TOMBSTONE) != 0) {
+        read->answer = NODE_READ_ABSENT;
+    } else if ((flags & KEY_DEADLINE) == 0) {
+        read->value = v->value;
+        read->answer = NODE_READ_FOUND;
+    } else {
+        struct op_state state;
+        if (op_state_from_stored(v->value, flags, &state) == HK_OK && !expired(n, &state)) {
+            read->value = state.value;
+            read->answer = NODE_READ_FOUND;
+        }
+    }
+}
+
+static void read_one(struct node_reader *r, uint32_t space, struct node_read *read)
+{
+    struct node *n = r->node;
+    struct store *store = n->spaces[space].store;
+    struct store_value v;
+    int err = store_read(store, r->threads[space], read->key, store_hash(store, read->key),
+                         r->memory, STORE_INLINE_MAX, &v);
+    HK_ASSERT(err == HK_OK);
+    judge(n, &n->spaces[space].ops->blank, &v, read);
+}
+
+static void read_several(struct node_reader *r, uint32_t space, uint32_t count,
+                         struct node_read *reads)
+{
+    struct node *n = r->node;
+    struct store *store = n->spaces[space].store;
+    for (uint32_t i = 0; i < count; i++) {
+        r->keys[i] = reads[i].key;
+        r->hashes[i] = store_hash(store, reads[i].key);
+    }
+    store_read_batch(store, r->threads[space], count, r->keys, r->hashes, r->buffers,
+                     STORE_INLINE_MAX, r->values, r->errs);
+    for (uint32_t i = 0; i < count; i++) {
+        HK_ASSERT(r->errs[i] == HK_OK);
+        judge(n, &n->spaces[space].ops->blank, &r->values[i], &reads[i]);
+    }
+}
+
+void node_read(struct node_reader *r, uint32_t space, uint64_t now_us, uint32_t n,
+               struct node_read *reads)
+{
+    HK_ASSERT(n > 0 && n <= NODE_READ_MAX);
+    if (!local_space(r->node, space)) {
+        ask_for_all(n, reads);
+        return;
+    }
+    /* What the last call returned is not used any more. */
+    store_quiescent_reader(r->threads[space]);
+    if (!leased_at(r->node, now_us)) {
+        ask_for_all(n, reads);
+    } else if (n == 1) {
+        read_one(r, space, reads);
+    } else {
+        read_several(r, space, n, reads);
+    }
+}
