@@ -21,6 +21,8 @@ static const struct {
     {HK_ERR_BUSY, "HK_ERR_BUSY", "contention outlasted the retries"},
     {HK_ERR_CORRUPT, "HK_ERR_CORRUPT", "received bytes fail a check"},
     {HK_ERR_IO, "HK_ERR_IO", "the operating system refused an operation"},
+    {HK_ERR_CONDITION, "HK_ERR_CONDITION", "the condition did not hold"},
+    {HK_ERR_TIMEOUT, "HK_ERR_TIMEOUT", "the time is over"},
 };
 
 const char *hk_err_name(int err)

@@ -314,7 +314,6 @@ static bool client_next(struct client *c, struct op *op_out)
 
 bool clients_request(struct server_worker *w, struct request *request_out)
 {
-    w->asked++;
     while (!list_empty(&w->runnable)) {
         struct client *c = list_entry(w->runnable.next, struct client, run);
         if (!worker_session_ready(w->node, c->session)) {

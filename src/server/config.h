@@ -104,9 +104,9 @@ struct config {
 int config_read(const char *path, struct config *config_out, char *error_out, uint32_t size)
     __attribute__((warn_unused_result));
 /* The same from text; relative paths are taken as they stand. Does not read the key file unless one
- * is named. */
-int config_parse(struct bytes text, struct config *config_out, char *error_out, uint32_t size)
-    __attribute__((warn_unused_result));
+ * is named; key (CLUSTER_KEY_BYTES), if not NULL, stands in for it. */
+int config_parse(struct bytes text, const uint8_t *key, struct config *config_out, char *error_out,
+                 uint32_t size) __attribute__((warn_unused_result));
 
 /* How much of a lease its holder does not use, so that clocks whose rates differ by drift_ppm
  * cannot make it believe in a lease that its granters have forgotten: view_config.margin_us. */

@@ -230,6 +230,10 @@ static bool check_key(struct config_reading *r)
     struct config *config = r->config;
     uint32_t line = line_of(r, SECTION_CLUSTER, "key_file");
     config->cluster_id = XXH3_64bits(config->cluster, strlen(config->cluster));
+    if (config->key_file[0] == '\0' && r->key != NULL) {
+        memcpy(config->key, r->key, CLUSTER_KEY_BYTES);
+        return true;
+    }
     if (config->key_file[0] == '\0') {
         return nodeset_count(config->nodes) < 2 ||
                config_reading_fail(

@@ -415,8 +415,8 @@ static bool read_text(struct config_reading *r)
     return config_reading_check(r);
 }
 
-static int read_all(const char *path, const char *text, uint32_t n, struct config *config_out,
-                    char *error_out, uint32_t size)
+static int read_all(const char *path, struct bytes text, const uint8_t *key,
+                    struct config *config_out, char *error_out, uint32_t size)
 {
     struct config_reading *r = calloc(1, sizeof *r);
     error_out[0] = '\0';
@@ -426,8 +426,9 @@ static int read_all(const char *path, const char *text, uint32_t n, struct confi
     }
     r->config = config_out;
     r->file = path[0] == '\0' ? "configuration" : path;
-    r->text = text;
-    r->n = n;
+    r->text = (const char *)text.at;
+    r->n = text.n;
+    r->key = key;
     r->error = error_out;
     r->size = size;
     config_defaults(config_out);
@@ -506,16 +507,17 @@ int config_read(const char *path, struct config *config_out, char *error_out, ui
                                                 : hk_err_text(error));
         return HK_ERR_IO;
     }
-    error = read_all(path, text, n, config_out, error_out, size);
+    error = read_all(path, bytes_of(text, n), NULL, config_out, error_out, size);
     free(text);
     return error;
 }
 
-int config_parse(struct bytes text, struct config *config_out, char *error_out, uint32_t size)
+int config_parse(struct bytes text, const uint8_t *key, struct config *config_out, char *error_out,
+                 uint32_t size)
 {
     if (text.n > CONFIG_FILE_MAX) {
         (void)snprintf(error_out, size, "configuration: over 1 MiB");
         return HK_ERR_INVALID;
     }
-    return read_all("", (const char *)text.at, text.n, config_out, error_out, size);
+    return read_all("", text, key, config_out, error_out, size);
 }

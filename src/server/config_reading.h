@@ -12,7 +12,8 @@ struct config_reading {
     const char *file; /* as messages name it */
     const char *text; /* n bytes */
     uint32_t n, at;
-    char *error; /* size bytes */
+    const uint8_t *key; /* CLUSTER_KEY_BYTES; NULL: a key_file is named where one is needed */
+    char *error;        /* size bytes */
     uint32_t size;
     bool failed;
 

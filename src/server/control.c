@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include <sys/eventfd.h>
-
 #include "base/assert.h"
 
 #define REFUSING_TOLD_US 1500000u /* how long a node looks for its cluster before it complains */
@@ -162,7 +160,9 @@ void server_stop(struct server *s, bool now)
         atomic_store_explicit(&s->stop_now, true, memory_order_release);
     }
     atomic_store_explicit(&s->stop_wanted, true, memory_order_release);
-    (void)eventfd_write(s->events_fd, 1);
+    if (s->workers != NULL && s->workers[0].loop != NULL) {
+        loop_wake(s->workers[0].loop);
+    }
 }
 
 static void recover(struct server_worker *w)
@@ -292,11 +292,26 @@ static void leave(struct server_worker *w, enum server_phase phase, uint32_t fla
     next_phase(s, SERVER_STOPPING);
 }
 
+static void begin_to_stop(struct server *s)
+{
+    bool ordered = atomic_load_explicit(&s->stop_signals, memory_order_relaxed) == 0;
+    log_write(s->log, LOG_INFO, "stopping%s: takes no more clients%s",
+              ordered && !s->options.locals ? " by a client's order" : "",
+              atomic_load(&s->stop_now) ? ", does not leave the cluster first" : "");
+    gate_refuse_clients(s->gate);
+    next_phase(s, SERVER_DRAINING);
+}
+
 static void stop(struct server_worker *w, uint32_t flags)
 {
     struct server *s = w->server;
     enum server_phase phase =
         (enum server_phase)atomic_load_explicit(&s->phase, memory_order_acquire);
+    /* acquire: pairs with the release in server_stop. */
+    if (phase == SERVER_RUNNING && atomic_load_explicit(&s->stop_wanted, memory_order_acquire)) {
+        begin_to_stop(s);
+        return;
+    }
     if (phase == SERVER_RUNNING || phase == SERVER_STOPPING) {
         return;
     }
@@ -308,6 +323,15 @@ static void stop(struct server_worker *w, uint32_t flags)
 }
 
 /* ---- The round ---- */
+
+static void locals_tell_status(struct server_worker *w)
+{
+    struct server *s = w->server;
+    if (s->locals_status != w->status.status) {
+        s->locals_status = w->status.status;
+        locals_tell(s);
+    }
+}
 
 static void sample_speed(struct server_worker *w)
 {
@@ -330,7 +354,9 @@ void control_round(struct server_worker *w, uint32_t flags)
         tell_view(w);
         tell_status(w);
         ask_for_missing(w);
+        locals_tell_status(w);
     }
+    locals_idle(w);
     sample_speed(w);
     recover(w);
     stop(w, flags);

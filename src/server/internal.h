@@ -37,6 +37,9 @@
 
 struct server;
 struct server_worker;
+struct locals;
+struct local_inbox;
+struct local_session;
 
 /* ---- Clients (client.c); a client belongs to one worker ---- */
 
@@ -115,6 +118,15 @@ struct server_worker {
     struct list_link sleepers;
     struct client **by_session;
 
+    /* Sessions of this process's threads (local.c); NULL without them. */
+    struct local_inbox *local_inbox;
+    struct local_session **local_by_session;
+    struct list_link locals;
+    struct list_link locals_touched;
+    struct list_link locals_held;
+    uint64_t locals_idle_us; /* worker 0: when it looked for idle ones */
+    bool locals_first;       /* whose turn to ask for a request it is */
+
     pthread_mutex_t inbox_lock;
     struct newcomer *inbox;  /* newest first */
     _Atomic bool inbox_full; /* not empty; release after the push, acquire before the pop */
@@ -138,6 +150,14 @@ enum server_phase {
     SERVER_STOPPING, /* clients are answered and closed, threads end */
 };
 
+/* How far start and end are. */
+enum server_stage {
+    SERVER_STARTING, /* workers make their loops and ports */
+    SERVER_GOES,     /* ... and serve */
+    SERVER_FAILED,   /* something is missing: threads end */
+    SERVER_ENDING,   /* nobody offers connections any more: loops and ports may go */
+};
+
 struct server {
     struct config config; /* as the node was started; does not change any more */
     struct config live;   /* as CONFIG SET left it; under config_lock */
@@ -152,7 +172,7 @@ struct server {
     int state_lock_fd;
     int events_fd; /* eventfd: wakes the supervisor */
     int signals_fd;
-    uint32_t stop_signals; /* the supervisor's */
+    _Atomic uint32_t stop_signals;
     uint64_t started_us;
     uint64_t started_wall_ms;
     char run_id[RUN_ID_BYTES + 1];
@@ -167,15 +187,19 @@ struct server {
 
     struct server_worker *workers; /* workers_n of them */
     uint32_t workers_n;
-    uint32_t threads_n;      /* threads that were started */
-    pthread_barrier_t meet;  /* of the workers */
-    pthread_barrier_t start; /* of the workers and the main thread: up, go, done */
-    _Atomic bool meeting;    /* worker 0 calls all workers together to renew the node */
-    bool failed;             /* before `start` says go: do not serve */
+    uint32_t threads_n;     /* threads that were started */
+    pthread_barrier_t meet; /* of the workers */
+    _Atomic bool meeting;   /* worker 0 calls all workers together to renew the node */
+    pthread_mutex_t stage_lock;
+    pthread_cond_t stage_changed;
+    enum server_stage stage; /* under stage_lock, as is ... */
+    uint32_t threads_up;     /* ... how many have their loop and port, or could not */
+    struct locals *locals;   /* NULL: no sessions of this process's threads */
 
     _Atomic uint32_t phase;   /* enum server_phase */
     _Atomic bool stop_wanted; /* by a signal or a client */
     _Atomic bool stop_now;    /* without leaving */
+    _Atomic bool broken;      /* the node could not be made anew */
     _Atomic uint64_t recover; /* nodeset that the operator named; 0: nothing to do */
     _Atomic uint32_t workers_done;
 
@@ -192,6 +216,7 @@ struct server {
 
     /* Worker 0's (control.c). */
     enum view_status told_status;
+    enum view_status locals_status; /* as local sessions' threads were told */
     uint32_t told_epoch;
     nodeset told_live;
     nodeset asked_missing; /* configured here, not in the view; asked for in asked_epoch */
@@ -217,6 +242,11 @@ void server_setup_gate(struct server *s, struct gate_config *gate_out);
 /* The configuration has changed: workers take it over. Under config_lock, or before they run. */
 void server_setup_apply(struct server *s);
 void server_settings_read(struct server *s, struct settings *settings_out);
+
+/* ---- server.c ---- */
+
+/* Waits until start or end have come past `stage`; returns how far they are. */
+enum server_stage server_await(struct server *s, enum server_stage stage);
 
 /* ---- worker.c ---- */
 
@@ -248,6 +278,31 @@ void clients_reopen(struct server_worker *w);
 void clients_refuse(struct server_worker *w);
 /* Brings the output out under a bound, then closes everybody. */
 void clients_close(struct server_worker *w);
+
+/* ---- local.c: sessions of this process's threads. All but locals_release on the worker's thread;
+ * without s->locals they do nothing ---- */
+
+/* HK_ERR_NOMEM. Once workers and node are there. */
+int locals_create(struct server *s) __attribute__((warn_unused_result));
+/* The server's part is over; sessions may still be open. Any thread. */
+void locals_release(struct locals *locals);
+/* At a meeting, worker 0: no thread looks at the node any more; for good if it is the end. */
+void locals_detach(struct server *s, bool end);
+void locals_attach(struct server *s);
+/* The node's status has changed: who waits for that looks. */
+void locals_tell(struct server *s);
+/* The same as the functions of clients. */
+void locals_adopt(struct server_worker *w);
+bool locals_request(struct server_worker *w, struct request *request_out);
+/* False: it is no session of ours. */
+bool locals_reply(struct server_worker *w, const struct reply *reply);
+void locals_flush(struct server_worker *w);
+void locals_reopen(struct server_worker *w);
+void locals_refuse(struct server_worker *w);
+/* Whether locals_request would find something now. */
+bool locals_waiting(const struct server_worker *w);
+/* Worker 0, once a round. */
+void locals_idle(struct server_worker *w);
 
 /* ---- host.c ---- */
 

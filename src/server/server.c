@@ -22,7 +22,8 @@
 #define ERROR_BYTES 1024u
 #define FILES_SPARE 128u /* descriptors beyond those of clients: listeners, peers, log, ... */
 
-/* Why the process cannot start: on standard error, and in the log where that is a file. */
+/* Why the node cannot start: to who asked for it, and in the log. Without a place to put it that is
+ * standard error, unless the log goes there. */
 static void complain(const struct server *s, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -33,10 +34,12 @@ static void complain(const struct server *s, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (s->log == NULL || s->config.log_file[0] != '\0') {
+    if (s->options.error != NULL) {
+        (void)snprintf(s->options.error, s->options.error_bytes, "%s", text);
+    } else if (s->log == NULL || s->config.log_file[0] != '\0') {
         fprintf(stderr, "horkos: %s\n", text);
     }
-    if (s->log != NULL) {
+    if (s->log != NULL && (s->options.error == NULL || s->config.log_file[0] != '\0')) {
         log_write(s->log, LOG_ERROR, "%s", text);
     }
 }
@@ -54,13 +57,25 @@ static bool take_signals(struct server *s)
     (void)signal(SIGPIPE, SIG_IGN);
     if (pthread_sigmask(SIG_BLOCK, &set, NULL) == 0) {
         s->signals_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        s->events_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     }
-    if (s->signals_fd < 0 || s->events_fd < 0) {
+    if (s->signals_fd < 0) {
         complain(s, "cannot take signals: %s", strerror(errno));
         return false;
     }
     return true;
+}
+
+/* The node's threads take no signal: handlers run on the threads of whoever set them. What a thread
+ * does to itself is not blocked, so that crashes are seen where they happen. */
+static void block_signals(sigset_t *before_out)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
+    sigset_t set;
+    (void)sigfillset(&set);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        (void)sigdelset(&set, own[i]);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, &set, before_out);
 }
 
 /* A client is a descriptor; with fewer than configured the limit of clients is lowered. */
@@ -168,8 +183,7 @@ static bool make_shared(struct server *s)
 static bool make_workers(struct server *s)
 {
     s->workers = calloc(s->workers_n, sizeof *s->workers);
-    if (s->workers == NULL || pthread_barrier_init(&s->meet, NULL, s->workers_n) != 0 ||
-        pthread_barrier_init(&s->start, NULL, s->workers_n + 1) != 0) {
+    if (s->workers == NULL || pthread_barrier_init(&s->meet, NULL, s->workers_n) != 0) {
         complain(s, "no memory for %u workers", s->workers_n);
         return false;
     }
@@ -187,23 +201,58 @@ static bool make_workers(struct server *s)
             return false;
         }
     }
+    if (s->options.locals && locals_create(s) != HK_OK) {
+        complain(s, "no memory for sessions");
+        return false;
+    }
     return true;
 }
 
-/* All or none: a thread that was started waits for the others at the barrier. */
-static bool start_threads(struct server *s)
+enum server_stage server_await(struct server *s, enum server_stage stage)
 {
-    for (uint32_t i = 0; i < s->workers_n; i++) {
-        int err = pthread_create(&s->workers[i].thread, NULL, server_worker_main, &s->workers[i]);
+    (void)pthread_mutex_lock(&s->stage_lock);
+    while (s->stage <= stage) {
+        (void)pthread_cond_wait(&s->stage_changed, &s->stage_lock);
+    }
+    enum server_stage now = s->stage;
+    (void)pthread_mutex_unlock(&s->stage_lock);
+    return now;
+}
+
+static void set_stage(struct server *s, enum server_stage stage)
+{
+    (void)pthread_mutex_lock(&s->stage_lock);
+    s->stage = stage;
+    (void)pthread_cond_broadcast(&s->stage_changed);
+    (void)pthread_mutex_unlock(&s->stage_lock);
+}
+
+static bool create_threads(struct server *s)
+{
+    for (; s->threads_n < s->workers_n; s->threads_n++) {
+        struct server_worker *w = &s->workers[s->threads_n];
+        int err = pthread_create(&w->thread, NULL, server_worker_main, w);
         if (err != 0) {
-            /* The threads before it wait for a barrier that never fills. */
-            complain(s, "cannot start thread %u of %u: %s; lower [node] workers", i + 1,
+            complain(s, "cannot start thread %u of %u: %s; lower [node] workers", s->threads_n + 1,
                      s->workers_n, strerror(err));
-            exit(EXIT_FAILURE);
+            return false;
         }
     }
-    s->threads_n = s->workers_n;
-    (void)pthread_barrier_wait(&s->start); /* loops and ports are there, or an error */
+    return true;
+}
+
+static bool start_threads(struct server *s)
+{
+    bool all = create_threads(s);
+    /* Loops and ports are there, or an error. */
+    (void)pthread_mutex_lock(&s->stage_lock);
+    while (s->threads_up < s->threads_n) {
+        (void)pthread_cond_wait(&s->stage_changed, &s->stage_lock);
+    }
+    (void)pthread_mutex_unlock(&s->stage_lock);
+    if (!all) {
+        return false;
+    }
     for (uint32_t i = 0; i < s->workers_n; i++) {
         const struct server_worker *w = &s->workers[i];
         if (w->start_error != HK_OK) {
@@ -264,14 +313,23 @@ static bool start(struct server *s)
     log_write(s->log, LOG_INFO, "horkos %s, node %u of %u, process %ld, %u worker%s",
               HORKOS_VERSION, s->config.id, nodeset_count(s->config.nodes), (long)getpid(),
               s->workers_n, s->workers_n == 1 ? "" : "s");
-    raise_files(s);
-    if (!take_signals(s) || !take_state(s) || !make_node(s) || !make_shared(s) ||
-        !make_workers(s)) {
+    s->events_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->events_fd < 0) {
+        complain(s, "cannot make an eventfd: %s", strerror(errno));
         return false;
     }
+    if (s->config.listens_n > 0) {
+        raise_files(s);
+    }
+    if ((!s->options.locals && !take_signals(s)) || !take_state(s) || !make_node(s) ||
+        !make_shared(s) || !make_workers(s)) {
+        return false;
+    }
+    sigset_t before;
+    block_signals(&before);
     bool ready = start_threads(s) && open_gate(s);
-    s->failed = !ready;
-    (void)pthread_barrier_wait(&s->start); /* go, or not */
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    set_stage(s, ready ? SERVER_GOES : SERVER_FAILED);
     if (ready) {
         tell_started(s);
     }
@@ -279,20 +337,6 @@ static bool start(struct server *s)
 }
 
 /* ---- The main thread, while the others serve ---- */
-
-static void begin_to_stop(struct server *s)
-{
-    uint32_t running = SERVER_RUNNING;
-    if (!atomic_load_explicit(&s->stop_wanted, memory_order_acquire) ||
-        !atomic_compare_exchange_strong(&s->phase, &running, (uint32_t)SERVER_DRAINING)) {
-        return;
-    }
-    log_write(s->log, LOG_INFO, "stopping%s: takes no more clients%s",
-              s->stop_signals == 0 ? " by a client's order" : "",
-              atomic_load(&s->stop_now) ? ", does not leave the cluster first" : "");
-    gate_refuse_clients(s->gate);
-    server_wake_all(s);
-}
 
 static void forced(struct server *s)
 {
@@ -307,7 +351,7 @@ static void on_signal(struct server *s, uint32_t number)
         log_write(s->log, LOG_INFO, "log opened anew (SIGHUP)");
         return;
     }
-    if (++s->stop_signals > 1) {
+    if (atomic_fetch_add(&s->stop_signals, 1) > 0) {
         forced(s);
     }
     log_write(s->log, LOG_INFO, "told to stop by %s", number == SIGINT ? "SIGINT" : "SIGTERM");
@@ -318,11 +362,10 @@ static void take_events(struct server *s)
 {
     struct signalfd_siginfo info;
     eventfd_t n;
-    while (read(s->signals_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+    while (s->signals_fd >= 0 && read(s->signals_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         on_signal(s, info.ssi_signo);
     }
     (void)eventfd_read(s->events_fd, &n);
-    begin_to_stop(s);
 }
 
 static void supervise(struct server *s)
@@ -343,9 +386,7 @@ static void stop_threads(struct server *s)
         gate_stop(s->gate);
         s->gate = NULL;
     }
-    if (s->threads_n > 0 && !s->failed) {
-        (void)pthread_barrier_wait(&s->start); /* loops and ports may go */
-    }
+    set_stage(s, SERVER_ENDING); /* loops and ports may go */
     for (uint32_t i = 0; i < s->threads_n; i++) {
         (void)pthread_join(s->workers[i].thread, NULL);
     }
@@ -356,7 +397,11 @@ static void release(struct server *s)
     if (s->node != NULL) {
         node_destroy(s->node);
     }
+    if (s->locals != NULL) {
+        locals_release(s->locals);
+    }
     for (uint32_t i = 0; s->workers != NULL && i < s->workers_n; i++) {
+        free(s->workers[i].local_by_session);
         if (s->workers[i].server != NULL) {
             clients_deinit(&s->workers[i]);
             (void)pthread_mutex_destroy(&s->workers[i].inbox_lock);
@@ -383,12 +428,11 @@ static void release(struct server *s)
     free(s);
 }
 
-int server_run(const struct config *config, const struct server_options *options)
+static struct server *create(const struct config *config, const struct server_options *options)
 {
     struct server *s = calloc(1, sizeof *s);
     if (s == NULL) {
-        fprintf(stderr, "horkos: no memory\n");
-        return 1;
+        return NULL;
     }
     s->config = *config;
     s->options = *options;
@@ -400,14 +444,59 @@ int server_run(const struct config *config, const struct server_options *options
     s->drain_until_us = UINT64_MAX;
     (void)pthread_rwlock_init(&s->config_lock, NULL);
     (void)pthread_mutex_init(&s->gate_lock, NULL);
-    bool started = start(s);
-    if (started) {
+    (void)pthread_mutex_init(&s->stage_lock, NULL);
+    (void)pthread_cond_init(&s->stage_changed, NULL);
+    return s;
+}
+
+int server_run(const struct config *config, const struct server_options *options)
+{
+    struct server *s = create(config, options);
+    if (s == NULL) {
+        fprintf(stderr, "horkos: no memory\n");
+        return 1;
+    }
+    bool good = start(s);
+    if (good) {
         supervise(s);
     }
     stop_threads(s);
-    if (started) {
+    if (good) {
         log_write(s->log, LOG_INFO, "stopped");
+        good = !atomic_load(&s->broken);
     }
     release(s);
-    return started ? 0 : 1;
+    return good ? 0 : 1;
+}
+
+/* ---- A node inside another program ---- */
+
+int server_open(const struct config *config, const struct server_options *options,
+                struct server **server_out)
+{
+    struct server *s = create(config, options);
+    if (s == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    if (!start(s)) {
+        stop_threads(s);
+        release(s);
+        return HK_ERR_IO;
+    }
+    *server_out = s;
+    return HK_OK;
+}
+
+void server_close(struct server *s, bool now)
+{
+    server_stop(s, now);
+    supervise(s);
+    stop_threads(s);
+    log_write(s->log, LOG_INFO, "stopped");
+    release(s);
+}
+
+struct locals *server_locals(struct server *s)
+{
+    return s->locals;
 }

@@ -1,5 +1,6 @@
 /* From the configuration to what node, gate and workers are made with. */
 #include "server/internal.h"
+#include "server/local.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ const char *server_setup_node(struct server *s, char *error, uint32_t size)
         .self = c->id,
         .workers = c->workers,
         .cluster = c->cluster_id,
-        .sessions_max = c->clients_max + 16u,
+        .sessions_max = c->clients_max + 16u + (s->options.locals ? LOCAL_SESSIONS_MAX : 0),
         .session_calls_max = RESP_IN_FLIGHT_MAX,
         .parked_us = at_least(lease_us / 10u, 20000u),
         .sweep_us = SWEEP_US,
@@ -153,13 +154,22 @@ static uint16_t env_version(void *context, uint32_t worker, uint8_t to)
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
     struct server *s = context;
-    return clients_request(&s->workers[worker], request_out);
+    struct server_worker *w = &s->workers[worker];
+    w->asked++;
+    /* In turn, so that neither waits for the other to have nothing to ask. */
+    w->locals_first = !w->locals_first;
+    if (w->locals_first) {
+        return locals_request(w, request_out) || clients_request(w, request_out);
+    }
+    return clients_request(w, request_out) || locals_request(w, request_out);
 }
 
 static void env_reply(void *context, uint32_t worker, const struct reply *reply)
 {
     struct server *s = context;
-    clients_reply(&s->workers[worker], reply);
+    if (!locals_reply(&s->workers[worker], reply)) {
+        clients_reply(&s->workers[worker], reply);
+    }
 }
 
 static void env_wake(void *context, uint32_t worker)

@@ -4,8 +4,6 @@
  * peers stay what they are. */
 #include "server/internal.h"
 
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/clock.h"
 
@@ -14,6 +12,7 @@ static void renew(struct server *s)
     uint64_t began_us = clock_boot_us();
     log_write(s->log, LOG_WARN,
               "this node was dropped from the view: it forgets all its keys and joins anew");
+    locals_detach(s, false);
     node_destroy(s->node);
     s->node = NULL;
     /* The operator's word was for the process that was started, not for its successors. */
@@ -24,8 +23,13 @@ static void renew(struct server *s)
         log_write(s->log, LOG_ERROR,
                   "cannot make the node anew: %s. Stopping; start it again when there is memory",
                   hk_err_text(err));
-        exit(EXIT_FAILURE);
+        s->node = NULL;
+        atomic_store_explicit(&s->broken, true, memory_order_relaxed);
+        atomic_store_explicit(&s->phase, (uint32_t)SERVER_STOPPING, memory_order_release);
+        atomic_store_explicit(&s->meeting, false, memory_order_release);
+        return;
     }
+    locals_attach(s);
     s->told_any = false;
     s->asked_epoch = 0;
     atomic_fetch_add_explicit(&s->wipes, 1, memory_order_relaxed);
@@ -43,10 +47,15 @@ void server_meet(struct server_worker *w)
         renew(s);
     }
     (void)pthread_barrier_wait(&s->meet);
+    if (s->node == NULL) {
+        w->node = NULL;
+        return;
+    }
     w->node = node_worker(s->node, w->index);
     w->status_us = 0;
     w->epoch_seen = 0;
     clients_reopen(w);
+    locals_reopen(w);
 }
 
 void server_end_node(struct server_worker *w)
@@ -54,10 +63,14 @@ void server_end_node(struct server_worker *w)
     struct server *s = w->server;
     (void)pthread_barrier_wait(&s->meet);
     if (w->index == 0) {
-        node_destroy(s->node);
-        s->node = NULL;
+        locals_detach(s, true);
+        if (s->node != NULL) {
+            node_destroy(s->node);
+            s->node = NULL;
+        }
     }
     (void)pthread_barrier_wait(&s->meet);
     w->node = NULL;
     clients_refuse(w);
+    locals_refuse(w);
 }

@@ -113,7 +113,7 @@ static void may_update(struct server_worker *w, enum server_phase phase)
 /* A node without a free call asks nobody; a call's end will come as an event. */
 static bool may_ask(const struct server_worker *w)
 {
-    return !list_empty(&w->runnable) && w->asked > 0;
+    return (!list_empty(&w->runnable) || locals_waiting(w)) && w->asked > 0;
 }
 
 /* Polls until nobody has anything to do that can be done now. The time need not be read again:
@@ -185,6 +185,7 @@ static bool serve_round(struct server_worker *w)
     }
     take_settings(w);
     clients_adopt(w);
+    locals_adopt(w);
     port_adopt(w->port);
     w->now_us = clock_boot_us();
     w->status_fresh = false;
@@ -196,6 +197,7 @@ static bool serve_round(struct server_worker *w)
     bool more = false;
     uint32_t flags = poll_node(w, &more);
     list_append(&w->runnable, &w->later);
+    locals_flush(w);
     clients_flush(w); /* who has sent much may go on */
     more = more || may_ask(w) || w->handed_bytes >= ROUND_BYTES_MAX;
     if (phase == SERVER_DRAINING) {
@@ -226,9 +228,11 @@ void *server_worker_main(void *worker)
     name[8] = (char)('0' + w->index % 10);
     (void)prctl(PR_SET_NAME, name, 0, 0, 0);
     w->start_error = open_worker(w);
-    (void)pthread_barrier_wait(&s->start); /* up */
-    (void)pthread_barrier_wait(&s->start); /* go, or not */
-    if (!s->failed) {
+    (void)pthread_mutex_lock(&s->stage_lock);
+    s->threads_up++;
+    (void)pthread_cond_broadcast(&s->stage_changed);
+    (void)pthread_mutex_unlock(&s->stage_lock);
+    if (server_await(s, SERVER_STARTING) == SERVER_GOES) {
         w->node = node_worker(s->node, w->index);
         while (serve_round(w)) {
         }
@@ -236,7 +240,7 @@ void *server_worker_main(void *worker)
         clients_close(w);
         atomic_fetch_add_explicit(&s->workers_done, 1, memory_order_release);
         tell_supervisor(s);
-        (void)pthread_barrier_wait(&s->start); /* the gate is gone: nobody offers connections */
+        (void)server_await(s, SERVER_GOES);
     }
     close_worker(w);
     return NULL;

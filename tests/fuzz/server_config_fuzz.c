@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *text = malloc(n + (n == 0)); /* exactly, so that the sanitizer sees reads past it */
     HK_ASSERT(config != NULL && text != NULL);
     memcpy(text, data, n);
-    int result = config_parse(bytes_of(text, (uint32_t)n), config, error, sizeof error);
+    int result = config_parse(bytes_of(text, (uint32_t)n), NULL, config, error, sizeof error);
     if (result == HK_OK) {
         HK_ASSERT(error[0] == '\0');
         check(config);

@@ -72,7 +72,7 @@ static struct config *parse(const char *text)
     char error[CONFIG_ERROR_MAX] = "";
     struct config *config = malloc(sizeof *config);
     assert_non_null(config);
-    if (config_parse(bytes_of(text, (uint32_t)strlen(text)), config, error, sizeof error) !=
+    if (config_parse(bytes_of(text, (uint32_t)strlen(text)), NULL, config, error, sizeof error) !=
         HK_OK) {
         fail_msg("%s", error);
     }
@@ -85,7 +85,8 @@ static void refused(const char *text, const char *message)
     char error[CONFIG_ERROR_MAX] = "";
     struct config *config = malloc(sizeof *config);
     assert_non_null(config);
-    int result = config_parse(bytes_of(text, (uint32_t)strlen(text)), config, error, sizeof error);
+    int result =
+        config_parse(bytes_of(text, (uint32_t)strlen(text)), NULL, config, error, sizeof error);
     assert_string_equal(error, message);
     assert_int_equal(result, HK_ERR_INVALID);
     free(config);

@@ -26,8 +26,9 @@ static void workers_see_what_was_set(void **state)
     struct server *s = calloc(1, sizeof *s);
     assert_non_null(s);
     assert_int_equal(pthread_rwlock_init(&s->config_lock, NULL), 0);
-    assert_int_equal(config_parse(bytes_of(text, sizeof text - 1), &s->config, error, sizeof error),
-                     HK_OK);
+    assert_int_equal(
+        config_parse(bytes_of(text, sizeof text - 1), NULL, &s->config, error, sizeof error),
+        HK_OK);
     s->live = s->config;
     set(&s->live, "node.spin_us", "7");
     set(&s->live, "node.leave_ms", "8");

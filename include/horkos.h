@@ -1,0 +1,307 @@
+/* horkos inside your own process: a node of a cluster, without a server beside it.
+ *
+ * A program opens a node, and a session for each of its threads that uses it. A read of a key is
+ * answered on the calling thread out of the node's memory, without a lock and without a message,
+ * and is never older than what any node acknowledged before. An update goes to the node's workers,
+ * and from there to the other nodes; it is acknowledged when every live node has it.
+ *
+ *     struct hk_config config = {.id = 0, .dir = "/var/lib/app"};
+ *     struct hk_node *node;
+ *     struct hk_session *session;
+ *     if (hk_open(&config, &node) != HK_OK || hk_wait_serving(node, 5000) != HK_OK ||
+ *         hk_session_open(node, NULL, &session) != HK_OK) {
+ *         ...
+ *     }
+ *     int64_t visits;
+ *     int err = hk_add(session, hk_text("visits"), 1, &visits);
+ *     hk_session_close(session);
+ *     hk_close(node);
+ *
+ * Threads. Functions of a node may be called on any thread. A session belongs to one thread at a
+ * time: handing it over needs the program's own synchronization.
+ *
+ * Errors. Functions that can fail return HK_OK or a negative enum hk_err. HK_ERR_UNKNOWN says that
+ * an update may or may not have taken effect; every other error says that nothing changed.
+ * HK_ERR_INVALID is the answer to an argument that makes no sense, such as NULL.
+ *
+ * Memory. Bytes that are passed in are read during the call and copied if they are needed longer.
+ * Buffers for results are written until the operation has completed.
+ *
+ * Compatibility. Before version 1.0 structs may grow at their end: compile with the header of the
+ * library that you run with, and zero what you do not set (an initializer does). Link with
+ * pkg-config horkos. */
+#ifndef HORKOS_H
+#define HORKOS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "horkos_err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HK_VERSION "0.1.0"
+
+/* The version of the library that runs, which may be newer than HK_VERSION of the header. */
+const char *hk_version(void);
+
+/* ---- Bytes ---- */
+
+#define HK_KEY_MAX 65536u      /* bytes of a key */
+#define HK_VALUE_MAX 67108864u /* bytes of a value: 64 MiB */
+
+/* A key or a value: any bytes, none included. Owned by whoever made it. */
+struct hk_bytes {
+    const void *at;
+    size_t n;
+};
+
+static inline struct hk_bytes hk_bytes(const void *at, size_t n)
+{
+    struct hk_bytes bytes;
+    bytes.at = at;
+    bytes.n = n;
+    return bytes;
+}
+
+/* A string without its zero. */
+static inline struct hk_bytes hk_text(const char *text)
+{
+    size_t n = 0;
+    while (text[n] != '\0') {
+        n++;
+    }
+    return hk_bytes(text, n);
+}
+
+/* ---- Nodes ---- */
+
+#define HK_KEY_BYTES 32u /* of a cluster's shared key */
+#define HK_NODES_MAX 64u
+
+/* Where a node listens for the others. */
+struct hk_peer {
+    uint32_t id;         /* 0 to 63 */
+    const char *address; /* host:port */
+};
+
+/* What a node is made with. Either `file` or `text` is a configuration as `horkos server --config`
+ * takes it (docs/CONFIG.md); then of the other fields only `key` and those from `clients` on count.
+ * Or both are NULL, and the fields say what matters most. Everything is copied. */
+struct hk_config {
+    const char *file;
+    const char *text;
+
+    uint32_t id;                 /* of this node, 0 to 63 */
+    const char *cluster;         /* name; NULL: "horkos" */
+    const struct hk_peer *peers; /* every node of the cluster, this one included ... */
+    size_t peers_n;              /* ... or none: a cluster of one */
+    const uint8_t *key;          /* HK_KEY_BYTES secret bytes, the same for all nodes; needed with
+                                    other nodes */
+    const char *dir;             /* an existing folder for the node's small state file; NULL: the
+                                    current one */
+    uint32_t workers;            /* threads that take updates and serve the other nodes; 0: 1 */
+    uint64_t memory_max;         /* bytes of keys and values; 0: no limit */
+    uint64_t keys_expected;      /* makes room at the start, so that it need not grow; 0: little */
+    uint32_t lease_ms;           /* 0: 500. How long the others wait for a node that died */
+    uint32_t leave_ms;           /* 0: 5000. The longest that hk_close waits to leave in order */
+    uint32_t spin_us;            /* how long a worker without work, and a thread that waits for an
+                                    answer, look for it before they sleep; 0: not at all */
+    const char *log_file;        /* NULL: warnings and errors, on standard error */
+
+    bool clients;       /* serves Redis clients too: at `listen`, or where the configuration says */
+    const char *listen; /* host:port or unix:PATH; NULL: 127.0.0.1:6379 */
+    bool bootstrap;     /* forms a new, empty cluster although the state file knows of an old one */
+    char *error;        /* where hk_open puts a sentence about its failure; NULL: nowhere */
+    size_t error_bytes;
+};
+
+struct hk_node;
+
+/* Starts a node with its threads; they block all signals. Returns when its listeners stand; it
+ * serves once it has found the others (hk_wait_serving). Several nodes may live in one process.
+ * HK_ERR_INVALID: the configuration; HK_ERR_IO: a port, a file or a thread could not be had;
+ * HK_ERR_NOMEM. One thing ends the process (abort): that a running node cannot write its state
+ * file, since a node that forgot its cluster could found a second one. */
+int hk_open(const struct hk_config *config, struct hk_node **node_out);
+
+/* Waits until the node serves, at most timeout_ms. HK_OK; HK_ERR_TIMEOUT; HK_ERR_UNAVAILABLE when
+ * it was stopped. */
+int hk_wait_serving(struct hk_node *node, uint32_t timeout_ms);
+
+/* Stops the node and frees it: updates under way are finished, then it leaves the cluster, which
+ * goes on without a gap; after leave_ms at most it stops anyway. All operations in flight are
+ * answered. Sessions that are still open stay valid, answer HK_ERR_UNAVAILABLE to what comes, and
+ * are closed by hk_session_close as ever. No other thread may be in a call with this node; calls
+ * with its sessions may go on. */
+void hk_close(struct hk_node *node);
+/* The same without leaving: for the others it is a crash. */
+void hk_close_now(struct hk_node *node);
+
+enum hk_state {
+    HK_STATE_FORMING,  /* waits for all configured nodes, to form the first view */
+    HK_STATE_JOINING,  /* is let in, then copies all keys */
+    HK_STATE_SERVING,  /* reads and updates are served */
+    HK_STATE_NO_LEASE, /* cannot hear a majority in time; comes back by itself */
+    HK_STATE_LOST,     /* too few members are left */
+    HK_STATE_REFUSING, /* was part of a cluster that it cannot find: see the log */
+    HK_STATE_LEAVING,  /* gave its lease up, waits to be dropped */
+    HK_STATE_STOPPED,
+};
+/* "forming", "joining", ... */
+const char *hk_state_name(enum hk_state state);
+
+struct hk_status {
+    enum hk_state state;
+    uint32_t id;
+    uint32_t epoch;         /* of the newest view; 0: none yet */
+    uint64_t generation;    /* of the cluster */
+    uint64_t members;       /* bit i: node i is a live member */
+    uint64_t configured;    /* bit i: node i belongs to the cluster */
+    bool member;            /* this node is a live member ... */
+    bool operational;       /* ... and holds every key */
+    uint64_t lease_left_us; /* how long it may serve without hearing from anybody; 0: it may not */
+    uint64_t keys;          /* of all spaces, approximately while they change */
+    uint64_t bytes;         /* that keys, values and index take */
+    uint32_t sessions;      /* open */
+    const char *version;
+};
+void hk_status(struct hk_node *node, struct hk_status *status_out);
+
+/* ---- Sessions ---- */
+
+#define HK_SESSIONS_MAX 128u  /* of a node */
+#define HK_IN_FLIGHT_MAX 127u /* operations of a session that have not completed */
+
+struct hk_session;
+
+struct hk_session_options {
+    uint32_t in_flight_max; /* 0: 64; at most HK_IN_FLIGHT_MAX */
+    uint32_t space;         /* as hk_session_space */
+};
+
+/* options may be NULL. HK_ERR_FULL past HK_SESSIONS_MAX, HK_ERR_NOMEM, HK_ERR_UNAVAILABLE when the
+ * node has stopped. */
+int hk_session_open(struct hk_node *node, const struct hk_session_options *options,
+                    struct hk_session **session_out);
+
+/* Waits for what is in flight (each operation is answered within seconds), runs its callbacks, and
+ * frees the session. Not from within a callback. */
+void hk_session_close(struct hk_session *session);
+
+/* From now on operations are about keys of this space (0 at first). A space that is not configured
+ * makes them answer HK_ERR_INVALID. */
+void hk_session_space(struct hk_session *session, uint32_t space);
+
+/* ---- Operations that wait ----
+ *
+ * Operations of one session on one key take effect in their order. HK_ERR_UNAVAILABLE and
+ * HK_ERR_LOADING: this node serves nothing at the moment, not even reads; an operation waits a
+ * lease for that to change. HK_ERR_BUSY: others changed the key all the time. HK_ERR_NOMEM: some
+ * node's memory is full. HK_ERR_TOOBIG: key, value or result is over its limit. */
+
+/* Copies the value into value (capacity bytes); *n_out is its length. HK_ERR_NOTFOUND: there is no
+ * such key. HK_ERR_TOOBIG: the value is longer than capacity; *n_out says how long. n_out may be
+ * NULL. */
+int hk_get(struct hk_session *session, struct hk_bytes key, void *value, size_t capacity,
+           size_t *n_out);
+
+/* A key of a batch. */
+struct hk_read {
+    struct hk_bytes key;
+    void *value; /* capacity bytes */
+    size_t capacity;
+    size_t n; /* out: as *n_out of hk_get */
+    int err;  /* out: as hk_get answers */
+};
+
+/* Any number of keys at once, many times as fast as one by one: their cache misses overlap. Each is
+ * read on its own, so the batch is no snapshot. HK_OK if every key was found or is absent (err:
+ * HK_OK or HK_ERR_NOTFOUND), else the first other error. */
+int hk_get_batch(struct hk_session *session, struct hk_read *reads, size_t n);
+
+enum hk_put_flag {
+    HK_PUT_IF_ABSENT = 1,  /* else HK_ERR_CONDITION */
+    HK_PUT_IF_PRESENT = 2, /* else HK_ERR_CONDITION */
+    HK_PUT_KEEP_TTL = 4,   /* the key goes on to expire when it would have */
+};
+
+struct hk_put_options {
+    uint32_t flags;  /* enum hk_put_flag */
+    uint64_t ttl_ms; /* the key is gone after that long; 0: never, unless HK_PUT_KEEP_TTL */
+};
+
+/* Sets a key. options may be NULL. */
+int hk_put(struct hk_session *session, struct hk_bytes key, struct hk_bytes value,
+           const struct hk_put_options *options);
+
+/* HK_ERR_NOTFOUND: there was nothing to delete. */
+int hk_delete(struct hk_session *session, struct hk_bytes key);
+
+/* Sets a key whose value is `expected`. HK_ERR_CONDITION: it is another, or there is none. options
+ * may be NULL; of the flags only HK_PUT_KEEP_TTL makes sense. */
+int hk_compare_and_set(struct hk_session *session, struct hk_bytes key, struct hk_bytes expected,
+                       struct hk_bytes value, const struct hk_put_options *options);
+
+/* Deletes a key whose value is `expected`. HK_ERR_CONDITION: it is another, or there is none. */
+int hk_compare_and_delete(struct hk_session *session, struct hk_bytes key,
+                          struct hk_bytes expected);
+
+/* Adds to a number that is kept as decimal text, as Redis's INCRBY does; a key that does not exist
+ * counts as 0. *sum_out, if not NULL, is the sum. HK_ERR_TYPE: the value is no number;
+ * HK_ERR_OVERFLOW: the sum would not fit. */
+int hk_add(struct hk_session *session, struct hk_bytes key, int64_t delta, int64_t *sum_out);
+
+/* ---- Operations that do not wait ----
+ *
+ * They are begun and return; hk_session_poll calls `done` when they have completed. Completions
+ * come in any order; operations on one key take effect in the order in which they were begun.
+ * HK_ERR_FULL: in_flight_max operations have not completed yet, or their `done` has not been
+ * called; poll first. Every operation that was begun completes, if need be with HK_ERR_UNKNOWN or
+ * HK_ERR_UNAVAILABLE.
+ *
+ * Reads beside updates: hk_get, hk_get_batch and hk_get_async see every update of this session that
+ * was begun before them on the same key, completed or not; a key with such an update is read by the
+ * worker that has it. */
+
+struct hk_result {
+    int err;        /* as the waiting form answers */
+    size_t n;       /* hk_get_async: length of the value */
+    int64_t number; /* hk_add_async: the sum */
+};
+
+/* Runs inside hk_session_poll, on its thread; may use the session. */
+typedef void hk_done(void *context, const struct hk_result *result);
+
+/* value is written until the operation has completed. done may be NULL, here and below. */
+int hk_get_async(struct hk_session *session, struct hk_bytes key, void *value, size_t capacity,
+                 hk_done *done, void *context);
+int hk_put_async(struct hk_session *session, struct hk_bytes key, struct hk_bytes value,
+                 const struct hk_put_options *options, hk_done *done, void *context);
+int hk_delete_async(struct hk_session *session, struct hk_bytes key, hk_done *done, void *context);
+int hk_compare_and_set_async(struct hk_session *session, struct hk_bytes key,
+                             struct hk_bytes expected, struct hk_bytes value,
+                             const struct hk_put_options *options, hk_done *done, void *context);
+int hk_compare_and_delete_async(struct hk_session *session, struct hk_bytes key,
+                                struct hk_bytes expected, hk_done *done, void *context);
+int hk_add_async(struct hk_session *session, struct hk_bytes key, int64_t delta, hk_done *done,
+                 void *context);
+
+/* Calls `done` of at most max operations that have completed; does not wait. Returns how many. */
+uint32_t hk_session_poll(struct hk_session *session, uint32_t max);
+
+/* Waits until hk_session_poll would find something: HK_OK. HK_ERR_TIMEOUT: nothing did within
+ * timeout_ms. HK_ERR_NOTFOUND: nothing is in flight. */
+int hk_session_wait(struct hk_session *session, uint32_t timeout_ms);
+
+/* Operations that were begun and whose `done` was not called. */
+uint32_t hk_session_in_flight(const struct hk_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
