@@ -207,6 +207,7 @@ uint32_t input_frames(struct worker *w, uint32_t max)
         count++;
         w->moved += in.n;
         w->stats.frames_in++;
+        w->stats.bytes_in += in.n;
         take_frame(w, in);
     }
     return count;

@@ -174,13 +174,16 @@ enum node_drop {
 extern const char *const node_drop_names[NODE_DROPS];
 
 struct node_stats {
-    uint64_t frames_in, frames_out, messages_in, messages_out, bytes_out;
+    uint64_t frames_in, frames_out, messages_in, messages_out, bytes_in, bytes_out;
+    uint64_t key_steps, flow_steps; /* of the engines' machines */
     uint64_t reads, updates, parked, other_flows, retries, unknown, unavailable;
     uint64_t chunks_in, chunk_items;
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };
 /* Sums the workers' counters as of their last polls. */
 void node_stats(const struct node *node, struct node_stats *stats_out);
+/* One worker's counters as they stand, also in the midst of a poll. On its own thread only. */
+const struct node_stats *worker_stats(const struct worker *worker);
 
 /* A copy of the newest decided view, its lease and the node's status. Any thread. */
 struct node_status {

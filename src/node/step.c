@@ -374,6 +374,7 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
     struct key_meta before = meta;
     struct effects fx;
     fx.n = 0;
+    w->stats.key_steps++;
     s->event.local_hash = s->hash;
     ops->key(&meta, NULL, s->mine != NULL ? &s->mine->slot : NULL,
              spare != NULL ? &spare->slot : NULL, &s->event, &fx);
@@ -489,6 +490,7 @@ void step_flow(struct worker *w, struct flow *f, enum ev_kind kind, uint8_t code
     }
     struct effects fx;
     fx.n = 0;
+    w->stats.flow_steps++;
     ops->flow(&f->slot, &s.event, &fx);
     flow_effects(w, f, &s.event, &fx);
 }
@@ -502,6 +504,7 @@ void step_worker(struct worker *w, const struct msg *msg, uint8_t from)
     s.event.key_hash = portable_hash(w, msg->key);
     struct effects fx;
     fx.n = 0;
+    w->stats.flow_steps++;
     w->node->spaces[msg->space].ops->flow(NULL, &s.event, &fx);
     for (uint32_t i = 0; i < fx.n; i++) {
         const struct effect *e = &fx.e[i];

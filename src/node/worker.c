@@ -237,6 +237,11 @@ static void publish_stats(struct worker *w)
     }
 }
 
+const struct node_stats *worker_stats(const struct worker *w)
+{
+    return &w->stats;
+}
+
 struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_events)
 {
     struct poll_result result = {0, 0};

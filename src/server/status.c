@@ -96,7 +96,10 @@ static json_t *node_figures(const struct node_stats *stats)
     json_object_set_new(node, "frames_out", number(stats->frames_out));
     json_object_set_new(node, "messages_in", number(stats->messages_in));
     json_object_set_new(node, "messages_out", number(stats->messages_out));
+    json_object_set_new(node, "bytes_in", number(stats->bytes_in));
     json_object_set_new(node, "bytes_out", number(stats->bytes_out));
+    json_object_set_new(node, "key_steps", number(stats->key_steps));
+    json_object_set_new(node, "flow_steps", number(stats->flow_steps));
     json_object_set_new(node, "chunks_in", number(stats->chunks_in));
     return node;
 }
