@@ -1,0 +1,85 @@
+/* Every number has its source in docs/COST_MODEL.md. */
+#include "sim/cost_machine.h"
+
+#define NS_PER_S 1e9
+
+const struct cost_cpu cost_measured = {
+    .poll = 186.9,
+    .frame = 52.8,
+    .byte = 0.23,
+    .message = 6.6,
+    .read = 170.1,
+    .read_miss = 208.7 - 170.1,
+    .update = 0,
+    .step = 134.0,
+    .step_miss = 194.1 - 134.0,
+    .packet = 0,
+};
+
+const struct cost_machine cost_infiniband = {
+    .name = "infiniband",
+    .what = "2 x 10 cores, 56 Gb/s, one switch (thesis 4.5)",
+    .workers = 40,
+    .threads_per_core = 2,
+    .window = 50,
+    .reads_uniform = 985e6 / (7 * 20),
+    .reads_skewed = 4183e6 / (7 * 20),
+    .packets_per_core = 40e6,
+    .wire =
+        {
+            .link_bytes_per_s = 54e9 / 8,
+            .card_packets_per_s = 59.3e6,
+            .switch_packets_per_s = 47.4e6,
+            .packet_bytes_max = 4096,
+            .packet_header_bytes = 34,
+            .inline_bytes = 188,
+            .latency_ns = 860,
+            .fetch_ns = 440,
+            .switch_ns = 170,
+        },
+};
+
+const struct cost_machine cost_cloudlab = {
+    .name = "cloudlab",
+    .what = "8 cores, 40 Gb/s, one switch (thesis 4.5.8)",
+    .workers = 16,
+    .threads_per_core = 2,
+    .window = 50,
+    .reads_uniform = 985e6 / (7 * 20) * 2.1 / 2.2,
+    .reads_skewed = 4183e6 / (7 * 20) * 2.1 / 2.2,
+    .packets_per_core = 40e6 * 2.1 / 2.2,
+    .wire =
+        {
+            .link_bytes_per_s = 40e9 / 8,
+            .card_packets_per_s = 59.3e6,
+            .switch_packets_per_s = 47.4e6,
+            .packet_bytes_max = 4096,
+            .packet_header_bytes = 34,
+            .inline_bytes = 188,
+            .latency_ns = 860,
+            .fetch_ns = 440,
+            .switch_ns = 170,
+        },
+};
+
+struct cost_cpu cost_scale(const struct cost_machine *machine, const struct cost_cpu *m,
+                           bool skewed)
+{
+    /* A worker at full load finds its whole window in a poll, and all of it reads. */
+    double threads = machine->threads_per_core;
+    double ours = m->read + m->poll / machine->window;
+    double core = threads * NS_PER_S / machine->reads_skewed / ours;
+    double miss = threads * (NS_PER_S / machine->reads_uniform - NS_PER_S / machine->reads_skewed);
+    return (struct cost_cpu){
+        .poll = core * m->poll,
+        .frame = core * m->frame,
+        .byte = core * m->byte,
+        .message = core * m->message,
+        .read = core * m->read,
+        .read_miss = skewed ? 0 : miss,
+        .update = core * m->update,
+        .step = core * m->step,
+        .step_miss = skewed ? 0 : miss * m->step_miss / m->read_miss,
+        .packet = threads * NS_PER_S / machine->packets_per_core,
+    };
+}

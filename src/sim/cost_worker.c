@@ -1,0 +1,205 @@
+/* A worker's surroundings in the cost model: frames come from its inbox and go to its outbox,
+ * requests from its sessions; what it does is counted and priced. */
+#include "sim/cost_cluster_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define EVENTS_MAX 64u /* of a kind, a poll: as the server's */
+
+/* What the poll has cost so far. */
+static uint64_t spent_ps(const struct cost_worker *w)
+{
+    const struct cost_cpu *cpu = &w->side->cluster->cpu;
+    const struct node_stats *now = worker_stats(w->worker);
+    const struct node_stats *then = &w->before;
+    double ns = cpu->poll;
+    ns += cpu->frame *
+          (double)(now->frames_in - then->frames_in + now->frames_out - then->frames_out);
+    ns += cpu->byte * (double)(now->bytes_in - then->bytes_in + now->bytes_out - then->bytes_out);
+    ns += cpu->message *
+          (double)(now->messages_in - then->messages_in + now->messages_out - then->messages_out);
+    ns += cpu->read * (double)(now->reads - then->reads);
+    ns += cpu->update * (double)(now->updates - then->updates);
+    ns += (cpu->step + cpu->step_miss) *
+          (double)(now->key_steps - then->key_steps + now->flow_steps - then->flow_steps);
+    ns += cpu->read_miss * (double)(now->reads - then->reads);
+    ns += cpu->packet * (double)w->packets;
+    return (uint64_t)(ns * COST_PS_PER_NS);
+}
+
+static struct cost_worker *worker_of(void *context, uint32_t worker)
+{
+    return &((struct cost_side *)context)->workers[worker];
+}
+
+static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
+{
+    struct cost_worker *w = worker_of(context, worker);
+    struct cost_parcel *p = w->inbox.first;
+    free(w->current);
+    w->current = NULL;
+    if (p == NULL || p->at_ps > w->now_ps) {
+        return false;
+    }
+    w->inbox.first = p->next;
+    if (p->next == NULL) {
+        w->inbox.last = NULL;
+    }
+    w->current = p;
+    w->packets += cost_wire_packets(&w->side->cluster->wire.limits, p->n);
+    *frame_out = bytes_of(p->bytes, p->n);
+    return true;
+}
+
+static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes frame)
+{
+    struct cost_worker *w = worker_of(context, worker);
+    struct frame f;
+    struct cost_parcel *p = malloc(sizeof *p + frame.n);
+    HK_ASSERT(p != NULL);
+    memcpy(p->bytes, frame.at, frame.n);
+    p->next = NULL;
+    p->n = frame.n;
+    p->from = w->side->index;
+    p->to = to;
+    HK_ASSERT(to < w->side->cluster->setup.nodes);
+    enum frame_drop drop = frame_open(frame, COST_CLUSTER_ID, to, cost_nonce(to), &f);
+    HK_ASSERT(drop == FRAME_DROP_NONE);
+    p->worker = (uint8_t)(f.target_worker % w->side->cluster->setup.workers);
+    w->packets += cost_wire_packets(&w->side->cluster->wire.limits, p->n);
+    if (w->outbox.last == NULL) {
+        w->outbox.first = p;
+    } else {
+        w->outbox.last->next = p;
+    }
+    w->outbox.last = p;
+}
+
+static bool env_request(void *context, uint32_t worker, struct request *request_out)
+{
+    struct cost_worker *w = worker_of(context, worker);
+    struct cost_cluster *c = w->side->cluster;
+    if (w->offered == 0) {
+        return false;
+    }
+    uint32_t i = w->idle[w->idle_first];
+    struct cost_session *s = &w->sessions[i];
+    w->idle_first = (w->idle_first + 1) % COST_WINDOW_MAX;
+    w->idle_n--;
+    w->offered--;
+    s->busy = true;
+    s->key = keys_draw(&c->keys, &c->random);
+    s->write = random_chance(&c->random, c->load.writes_ppm);
+    s->issued_ps = w->now_ps + spent_ps(w);
+    *request_out = (struct request){
+        .session = s->session,
+        .tag = i,
+        .op = {.kind = s->write ? OP_SET : OP_GET, .key = bytes_of(&s->key, sizeof s->key)},
+    };
+    if (s->write) {
+        request_out->op.value = bytes_of(c->value, c->setup.value_bytes);
+    }
+    return true;
+}
+
+static void record(struct cost_cluster *c, const struct cost_session *s, uint64_t end_ps,
+                   bool failed)
+{
+    struct cost_result *r = c->result;
+    if (r == NULL) {
+        return;
+    }
+    if (failed) {
+        r->failed++;
+        return;
+    }
+    uint64_t ns = (end_ps - s->issued_ps) / COST_PS_PER_NS;
+    histogram_record(s->write ? &r->write : &r->read, ns);
+    r->writes += s->write;
+    r->reads += !s->write;
+    if (c->load.slice_ns > 0) {
+        uint64_t slice = (end_ps - c->measure_ps) / (c->load.slice_ns * COST_PS_PER_NS);
+        if (slice < COST_SLICES_MAX) {
+            r->slices[slice]++;
+            r->slices_n = slice >= r->slices_n ? (uint32_t)slice + 1 : r->slices_n;
+        }
+    }
+}
+
+static void env_reply(void *context, uint32_t worker, const struct reply *reply)
+{
+    struct cost_worker *w = worker_of(context, worker);
+    struct cost_cluster *c = w->side->cluster;
+    struct cost_session *s = &w->sessions[reply->tag];
+    s->busy = false;
+    if (reply->tag < c->load.window) {
+        w->idle[(w->idle_first + w->idle_n) % COST_WINDOW_MAX] = (uint32_t)reply->tag;
+        w->idle_n++;
+    }
+    if (c->result != NULL) {
+        record(c, s, w->now_ps + spent_ps(w), reply->answer.kind == ANSWER_ERROR);
+    }
+}
+
+static void env_wake(void *context, uint32_t worker)
+{
+    struct cost_worker *w = worker_of(context, worker);
+    cost_wake(w, w->side->cluster->now_ps);
+}
+
+static uint64_t env_wall_ms(void *context)
+{
+    const struct cost_side *side = context;
+    return 1 + side->cluster->now_ps / (1000 * (uint64_t)COST_PS_PER_US);
+}
+
+static void env_persist(void *context, uint64_t generation, uint32_t epoch)
+{
+    (void)context; /* nobody comes back here */
+    (void)generation;
+    (void)epoch;
+}
+
+void cost_env(struct cost_side *side, struct env *env_out)
+{
+    *env_out = (struct env){
+        .context = side,
+        .receive = env_receive,
+        .send = env_send,
+        .request = env_request,
+        .reply = env_reply,
+        .wake = env_wake,
+        .wall_ms = env_wall_ms,
+        .persist = env_persist,
+    };
+}
+
+uint64_t cost_poll(struct cost_worker *w)
+{
+    struct cost_cluster *c = w->side->cluster;
+    w->now_ps = c->now_ps;
+    w->before = *worker_stats(w->worker);
+    w->packets = 0;
+    w->offered = w->idle_n;
+    (void)worker_poll(w->worker, c->now_ps / COST_PS_PER_US, EVENTS_MAX);
+    uint64_t ps = spent_ps(w);
+    w->busy_ps += ps;
+    return ps;
+}
+
+void cost_sessions_reset(struct cost_worker *w)
+{
+    w->idle_first = 0;
+    w->idle_n = 0;
+    for (uint32_t i = 0; i < w->side->cluster->load.window; i++) {
+        if (!w->sessions[i].busy) {
+            w->idle[w->idle_n++] = i;
+        }
+    }
+    if (w->idle_n > 0 && w->asleep) {
+        cost_wake(w, w->side->cluster->now_ps);
+    }
+}

@@ -1,0 +1,147 @@
+/* The cost model's cluster: it serves, it obeys its limits, and it depends on nothing but its
+ * seed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "node/engines.h"
+#include "sim/cost_cluster.h"
+
+static union engines_config config;
+
+static struct cost_cluster *cluster_make(uint32_t nodes, uint32_t workers, uint64_t keys)
+{
+    struct cost_cluster *c;
+    const struct engine_ops *ops = engines_find("hermes");
+    engines_configure(ops, &(struct engines_options){.mlt_us = 10000, .grace_us = 10000000},
+                      &config);
+    struct cost_setup setup = {.machine = &cost_infiniband,
+                               .engine = ops,
+                               .engine_config = &config,
+                               .nodes = nodes,
+                               .workers = workers,
+                               .keys = keys,
+                               .value_bytes = 32,
+                               .seed = 7};
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
+    return c;
+}
+
+static struct cost_result run(struct cost_cluster *c, uint32_t writes_ppm, double exponent)
+{
+    struct cost_load load = {.writes_ppm = writes_ppm,
+                             .exponent = exponent,
+                             .warm_ns = 100000,
+                             .run_ns = 1000000,
+                             .seed = 11};
+    struct cost_result r;
+    cost_cluster_run(c, &load, &r);
+    assert_int_equal(r.failed, 0);
+    return r;
+}
+
+static void test_reads_alone_meet_the_calibration(void **state)
+{
+    (void)state;
+    struct cost_cluster *c = cluster_make(3, 4, 2000);
+    struct cost_result r = run(c, 0, 0);
+    double expected = 3 * 4 * cost_infiniband.reads_uniform / cost_infiniband.threads_per_core;
+    assert_true(r.ops_per_s > 0.97 * expected && r.ops_per_s < 1.03 * expected);
+    assert_int_equal(r.messages, 0);
+    assert_true(r.cpu_busy > 0.99);
+    r = run(c, 0, 0.99);
+    expected = 3 * 4 * cost_infiniband.reads_skewed / cost_infiniband.threads_per_core;
+    assert_true(r.ops_per_s > 0.97 * expected && r.ops_per_s < 1.03 * expected);
+    cost_cluster_destroy(c);
+}
+
+static void test_writes_cost_what_they_do(void **state)
+{
+    (void)state;
+    /* So many keys that updates hardly ever meet. */
+    struct cost_cluster *c = cluster_make(3, 4, 100000);
+    struct cost_result reads = run(c, 0, 0);
+    struct cost_result some = run(c, 50000, 0);
+    struct cost_result all = run(c, 1000000, 0);
+    assert_true(reads.ops_per_s > some.ops_per_s && some.ops_per_s > 2 * all.ops_per_s);
+    assert_true(all.reads < 20); /* that the run before has left waiting */
+    /* INV, ACK, VAL for two followers; some operations are in flight at both ends of the run. */
+    assert_true(all.messages > 5.5 * (double)all.writes && all.messages < 6.5 * (double)all.writes);
+    /* A write takes at least a round trip. */
+    assert_true(all.write.min >= 2 * cost_infiniband.wire.latency_ns);
+    cost_cluster_destroy(c);
+}
+
+static void test_same_seed_same_result(void **state)
+{
+    (void)state;
+    struct cost_result results[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct cost_cluster *c = cluster_make(3, 3, 1000);
+        (void)run(c, 10000, 0);
+        results[i] = run(c, 200000, 0.99);
+        cost_cluster_destroy(c);
+    }
+    assert_memory_equal(&results[0], &results[1], sizeof results[0]);
+    assert_true(results[0].writes > 0 && results[0].reads > 0);
+}
+
+static void test_crash_stops_writes_for_a_lease(void **state)
+{
+    (void)state;
+    struct cost_cluster *c = cluster_make(3, 2, 500);
+    struct cost_load load = {
+        .writes_ppm = 500000, .window = 4, .run_ns = 1000000000, .slice_ns = 10000000, .seed = 3};
+    /* Few operations: this is about the view, not about speed. */
+    struct cost_result before = run(c, 500000, 0);
+    assert_true(before.writes > 0);
+    static struct cost_result r;
+    cost_cluster_crash(c, 2);
+    load.run_ns = 20000000;
+    cost_cluster_run(c, &load, &r);
+    uint64_t at_once = r.writes;
+    load.run_ns = 600000000;
+    load.warm_ns = 0;
+    load.slice_ns = 0;
+    load.window = 1;
+    cost_cluster_run(c, &load, &r);
+    assert_true(at_once < 20000); /* no write ends any more ... */
+    load.run_ns = 1000000;
+    cost_cluster_run(c, &load, &r);
+    assert_true(r.writes > 100); /* ... until the dead one has been dropped */
+    assert_int_equal(r.failed, 0);
+    cost_cluster_destroy(c);
+}
+
+static void test_bounds(void **state)
+{
+    (void)state;
+    struct cost_cluster *c;
+    struct cost_setup setup = {.machine = &cost_infiniband,
+                               .engine = engines_find("hermes"),
+                               .engine_config = &config,
+                               .nodes = 3,
+                               .workers = 65,
+                               .keys = 10,
+                               .value_bytes = 32};
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_ERR_INVALID);
+    setup.workers = 1;
+    setup.window_most = COST_WINDOW_MAX + 1;
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_alone_meet_the_calibration),
+        cmocka_unit_test(test_writes_cost_what_they_do),
+        cmocka_unit_test(test_same_seed_same_result),
+        cmocka_unit_test(test_crash_stops_writes_for_a_lease),
+        cmocka_unit_test(test_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
