@@ -62,6 +62,25 @@ const struct cost_machine cost_cloudlab = {
         },
 };
 
+struct cost_machine cost_share(const struct cost_machine *machine, uint32_t workers)
+{
+    struct cost_machine m = *machine;
+    double share = (double)workers / machine->workers;
+    m.workers = workers;
+    m.wire.link_bytes_per_s *= share;
+    m.wire.card_packets_per_s *= share;
+    m.wire.switch_packets_per_s *= share;
+    return m;
+}
+
+struct cost_machine cost_single(const struct cost_machine *machine)
+{
+    struct cost_machine m = *machine;
+    m.workers = 1;
+    m.threads_per_core = 1;
+    return m;
+}
+
 struct cost_cpu cost_scale(const struct cost_machine *machine, const struct cost_cpu *m,
                            bool skewed)
 {

@@ -43,6 +43,12 @@ extern const struct cost_cpu cost_measured;
 extern const struct cost_machine cost_infiniband;
 extern const struct cost_machine cost_cloudlab;
 
+/* The machine with only so many of its workers, and its network in proportion: what one of them can
+ * use stays the same. For long stretches of virtual time; results are multiplied back. */
+struct cost_machine cost_share(const struct cost_machine *machine, uint32_t workers);
+/* The machine with one worker a node, which has a core to itself, and the whole network. */
+struct cost_machine cost_single(const struct cost_machine *machine);
+
 /* A worker of the machine: what was measured, scaled by the machine's read-only throughput alone:
  * what a core does by its skewed one (keys in caches), what memory adds by the difference to its
  * uniform one. skewed: keys are mostly in caches. */
