@@ -140,8 +140,14 @@ static const struct hermes_config hermes = {.mlt_us = 1000000, .grace_us = 10000
 static void start(struct bench *b, uint32_t i)
 {
     struct side *s = &b->sides[i];
-    struct env env = {s,           env_receive, env_send, env_request, env_reply, env_wake,
-                      env_wall_ms, env_persist, NULL,     NULL,        NULL};
+    struct env env = {.context = s,
+                      .receive = env_receive,
+                      .send = env_send,
+                      .request = env_request,
+                      .reply = env_reply,
+                      .wake = env_wake,
+                      .wall_ms = env_wall_ms,
+                      .persist = env_persist};
     struct node_config config = {
         .self = (uint8_t)i,
         .workers = 1,

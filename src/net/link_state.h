@@ -1,4 +1,4 @@
-/* What a link consists of; for link.c, link_in.c and link_out.c only. docs/NET.md has the format.
+/* What a link consists of; for link*.c and shm*.c (the queue) only. docs/NET.md has the format.
  *
  * Bytes of frames in FRAMES and fragment records are counted (sent, received); small view frames
  * are not. Always: acked <= sent <= acked + the peer's window; reported <= consumed <= received <=

@@ -41,6 +41,7 @@ int loop_create_backend(const struct loop_backend *backend, struct loop **loop_o
     list_init(&loop->drained);
     list_init(&loop->broken);
     list_init(&loop->finishing);
+    list_init(&loop->sleepers);
     loop->deadline_us = UINT64_MAX;
     atomic_init(&loop->sleeping, false);
     atomic_init(&loop->woken, false);
@@ -95,12 +96,47 @@ static bool loop_take_wake(struct loop *loop)
     return atomic_load(&loop->woken) && atomic_exchange(&loop->woken, false);
 }
 
+void loop_add_sleeper(struct loop *loop, struct loop_sleeper *sleeper)
+{
+    HK_ASSERT(!loop->polling);
+    list_push_back(&loop->sleepers, &sleeper->link);
+}
+
+void loop_remove_sleeper(struct loop_sleeper *sleeper)
+{
+    list_remove(&sleeper->link);
+}
+
+/* Those before `end` are awake again. */
+static void loop_rouse(struct loop *loop, const struct list_link *end)
+{
+    for (struct list_link *link = loop->sleepers.next; link != end; link = link->next) {
+        struct loop_sleeper *sleeper = list_entry(link, struct loop_sleeper, link);
+        sleeper->awake(sleeper->context);
+    }
+}
+
+/* Whether nobody has work. Comes after the store to `sleeping`: whom a sleeper has told that it
+ * sleeps calls loop_wake, which must not take the loop to be awake. */
+static bool loop_lull(struct loop *loop)
+{
+    list_each(link, &loop->sleepers)
+    {
+        struct loop_sleeper *sleeper = list_entry(link, struct loop_sleeper, link);
+        if (!sleeper->sleep(sleeper->context)) {
+            loop_rouse(loop, link);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool loop_sleep_begin(struct loop *loop)
 {
     /* Pairs with loop_wake: our store comes before our look at woken, its exchange of woken before
      * its look at sleeping. */
     atomic_store(&loop->sleeping, true);
-    if (loop_take_wake(loop)) {
+    if (loop_take_wake(loop) || !loop_lull(loop)) {
         atomic_store(&loop->sleeping, false);
         return false;
     }
@@ -109,6 +145,7 @@ bool loop_sleep_begin(struct loop *loop)
 
 void loop_sleep_end(struct loop *loop)
 {
+    loop_rouse(loop, &loop->sleepers);
     /* relaxed: a waker that still sees true writes to wake_fd for nothing, which ends a later wait
      * early and does no harm. */
     atomic_store_explicit(&loop->sleeping, false, memory_order_relaxed);

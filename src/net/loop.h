@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/list.h"
 
 #define LOOP_RECEIVE_MAX (64u * 1024u)
 /* Output below this that the kernel takes at the first attempt is not reported by `drained`. */
@@ -51,6 +52,21 @@ uint32_t loop_poll(struct loop *loop, uint64_t timeout_us);
  * caller wrote before is seen by the loop's thread after that wait. Any thread, as long as the loop
  * exists. Makes no system call when nobody waits. */
 void loop_wake(struct loop *loop);
+
+/* Somebody whose work comes by other ways than streams: memory that another thread writes. */
+struct loop_sleeper {
+    struct list_link link; /* the loop's */
+    /* The loop is about to wait. False: there is work, and it shall not. True: whoever makes work
+     * for it from now on calls loop_wake (or sends bytes to one of the loop's streams). May call
+     * nothing of the loop's. */
+    bool (*sleep)(void *context);
+    /* After each sleep that answered true. */
+    void (*awake)(void *context);
+    void *context;
+};
+/* From its own thread, not from within loop_poll. The caller's memory, until it is removed. */
+void loop_add_sleeper(struct loop *loop, struct loop_sleeper *sleeper);
+void loop_remove_sleeper(struct loop_sleeper *sleeper);
 
 struct stream_ops {
     /* Bytes have arrived; they are good during the call. Not called while the stream is paused, but

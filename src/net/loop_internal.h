@@ -105,6 +105,7 @@ struct loop {
     struct list_link drained; /* all their output is out and somebody wants to know */
     struct list_link broken;
     struct list_link finishing;
+    struct list_link sleepers;
     uint64_t deadline_us; /* no later than the first of `finishing` */
     uint32_t callbacks;   /* of this loop_poll */
     bool polling;

@@ -1,7 +1,12 @@
 /* A worker's connections with the workers of all peers: env.send and env.receive of one worker.
- * Streams of the worker's loop below, links in them. Connections arrive ready made from the gate
- * (gate.h); a frame for a worker pair that is not connected is dropped and counted, as a network
- * would drop it.
+ * Below are transports: streams of the worker's loop with links in them (tcp), or rings in memory
+ * that both workers see (shm). Connections arrive ready made, from the gate (gate.h) or from a hub
+ * of this process (hub.h); a frame for a worker pair that is not connected is dropped and counted,
+ * as a network would drop it.
+ *
+ * Order. On a connection over shm all frames but view frames arrive in the order in which they were
+ * sent, each once and intact, except those that dropped_full counts; what is lost besides goes with
+ * the connection. Over tcp large frames may be passed by small ones.
  *
  * Threads. All of it belongs to the worker's thread, except port_offer. */
 #ifndef HORKOS_NET_PORT_H
@@ -17,11 +22,14 @@
 #include "net/loop.h"
 
 struct port;
+struct hub;
 
 struct port_config {
     uint8_t self;
     uint8_t worker;
-    uint32_t window;       /* bytes a connection (link.h) */
+    uint8_t workers;       /* of this node; needed with a hub */
+    struct hub *hub;       /* where the workers of other nodes in this process are; NULL: nowhere */
+    uint32_t window;       /* bytes a connection (link.h); not used by a hub's */
     uint64_t queue_max;    /* bytes a connection */
     uint64_t congested_at; /* bytes outstanding towards one peer from which on new updates shall
                               wait; LINK_CREDIT_LAG a connection does not count, the peer may have
@@ -33,7 +41,7 @@ struct port_config {
     void *context;
 };
 
-/* HK_ERR_NOMEM. */
+/* On the loop's thread, as port_destroy; not from within loop_poll. HK_ERR_NOMEM. */
 int port_create(const struct port_config *config, struct loop *loop, struct port **port_out)
     __attribute__((warn_unused_result));
 void port_destroy(struct port *port);

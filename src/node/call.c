@@ -480,7 +480,7 @@ static void call_update(struct worker *w, struct call *c)
                         .key = c->op.key,
                         .number = (int64_t)c->expired_ms};
     const struct op *op = c->expired_ms != 0 ? &expire : &c->op;
-    if (list_empty(&w->flows_free)) {
+    if (list_empty(&w->flows_free) || (space->lanes && lanes_clogged(w))) {
         call_delay(w, c, w->now_us + TRY_AGAIN_US);
         return;
     }

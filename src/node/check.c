@@ -69,6 +69,7 @@ void worker_check(const struct worker *w)
 {
     check_sessions(w);
     check_flows(w);
+    lanes_check(w);
     if (w->index == 0) {
         view_check(&w->node->machine);
     }

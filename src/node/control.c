@@ -292,6 +292,7 @@ void control_adopt(struct worker *w)
     /* What was decided in the old epoch leaves in the old epoch. */
     output_flush(w);
     control_published(n, &w->view);
+    lanes_adopt(w);
     w->operational = view_operational(&w->view, n->config.self, n->config.view.nonce);
     if (w->index == 0) {
         if (n->portable_generation != w->view.generation) {
@@ -305,6 +306,7 @@ void control_adopt(struct worker *w)
     if (w->early_bytes > 0) {
         input_early(w);
     }
+    lanes_drain(w);
     /* release: pairs with the acquire in tell_adopted. */
     atomic_store_explicit(&w->adopted, w->view.epoch, memory_order_release);
     if (w->index != 0) {

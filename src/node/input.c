@@ -140,25 +140,54 @@ void input_note_full(struct worker *w, const struct frame *f)
     }
 }
 
+/* Both buffers grow together. False: they may not, or there is no memory. */
+static bool early_grow(struct worker *w, uint64_t need)
+{
+    uint64_t capacity = w->early_capacity;
+    while (capacity < need) {
+        capacity *= 2;
+    }
+    if (!w->node->env.ordered || capacity > EARLY_ORDERED_BYTES) {
+        return false;
+    }
+    uint8_t *early = realloc(w->early, capacity);
+    w->early = early != NULL ? early : w->early;
+    uint8_t *spare = realloc(w->early_spare, capacity);
+    w->early_spare = spare != NULL ? spare : w->early_spare;
+    if (early == NULL || spare == NULL) {
+        return false;
+    }
+    w->early_capacity = (uint32_t)capacity;
+    return true;
+}
+
 /* A peer has adopted a view that this worker has not: its messages wait here, so that they need not
- * be sent again a time-out later. Past the bound they are lost, as a network may lose them. */
+ * be sent again a time-out later. Past the bound they are lost, as a network may lose them; where
+ * the port promises order nobody sends again, and the bound is far. */
 static bool keep_early(struct worker *w, struct bytes frame)
 {
-    uint32_t need = 8 + ((frame.n + 7u) & ~7u);
-    if (frame.n > EARLY_BYTES || need > EARLY_BYTES - w->early_bytes) {
+    uint64_t need = 8 + (((uint64_t)frame.n + 7u) & ~(uint64_t)7u);
+    if (need > w->early_capacity - w->early_bytes &&
+        (w->early_reading || !early_grow(w, w->early_bytes + need))) {
         w->stats.node_drops[NODE_DROP_EARLY]++;
         return false;
     }
     put_u32(w->early + w->early_bytes, frame.n);
     memcpy(w->early + w->early_bytes + 8, frame.at, frame.n);
-    w->early_bytes += need;
+    w->early_bytes += (uint32_t)need;
     return true;
+}
+
+/* Whether a frame may belong to a view that this worker will adopt. */
+static bool is_early(const struct worker *w, const struct frame *f)
+{
+    bool known = w->view.epoch != 0 && f->generation == w->view.generation;
+    return f->epoch > w->view.epoch && (known || w->node->env.ordered);
 }
 
 static void batch_frame(struct worker *w, const struct frame *f, struct bytes in)
 {
-    if (w->view.epoch != 0 && f->generation == w->view.generation && f->epoch > w->view.epoch &&
-        keep_early(w, in)) {
+    if (is_early(w, f) && keep_early(w, in)) {
         return;
     }
     if (w->view.epoch == 0 || f->generation != w->view.generation) {
@@ -179,6 +208,25 @@ static void batch_frame(struct worker *w, const struct frame *f, struct bytes in
     input_batch(w, f->body, f->source);
 }
 
+/* Within a lane even what is early has its place, so it is kept there; here only if this worker
+ * does not know the sender yet. */
+static void lane_frame(struct worker *w, const struct frame *f, struct bytes in)
+{
+    bool known = w->view.epoch != 0 && f->generation == w->view.generation;
+    if (known && view_has(&w->view, f->source, f->nonce)) {
+        lanes_frame(w, f);
+    } else if (is_early(w, f) && keep_early(w, in)) {
+        return;
+    } else if (!known) {
+        w->stats.node_drops[NODE_DROP_GENERATION]++;
+    } else {
+        w->stats.node_drops[NODE_DROP_SENDER]++;
+        if (f->epoch < w->view.epoch) {
+            atomic_fetch_or_explicit(&w->node->hints, nodeset_of(f->source), memory_order_relaxed);
+        }
+    }
+}
+
 static void take_frame(struct worker *w, struct bytes in)
 {
     struct node *n = w->node;
@@ -193,6 +241,8 @@ static void take_frame(struct worker *w, struct bytes in)
     } else if (f.kind == FRAME_VIEW) {
         control_frame(w, &f);
         control_adopt(w);
+    } else if (f.kind == FRAME_LANE) {
+        lane_frame(w, &f, in);
     } else {
         batch_frame(w, &f, in);
     }
@@ -220,11 +270,13 @@ void input_early(struct worker *w)
     w->early = w->early_spare;
     w->early_spare = bytes;
     w->early_bytes = 0;
+    w->early_reading = true;
     for (uint32_t at = 0; at < end;) {
         uint32_t n = get_u32(bytes + at);
         take_frame(w, bytes_of(bytes + at + 8, n));
         at += 8 + ((n + 7u) & ~7u);
     }
+    w->early_reading = false;
 }
 
 void input_self(struct worker *w)

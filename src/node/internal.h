@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/random.h"
 #include "base/ring.h"
+#include "node/lane.h"
 #include "node/node.h"
 #include "node/wheel.h"
 #include "view/machine_state.h"
@@ -16,8 +17,9 @@
 #define WAKE_RING 1024u            /* wake-ups in flight to a worker; past it: wake everything */
 #define BURST_MAX 16u              /* messages whose cache misses overlap */
 #define EARLY_BYTES (128u * 1024u) /* frames of a newer epoch that wait for its adoption */
-#define FRAME_FULL (60u * 1024u)   /* a frame that has grown to this is sent at once */
-#define MOVED_MAX (8u << 20)       /* bytes, after which a poll begins nothing more of a kind */
+#define EARLY_ORDERED_BYTES (64u << 20) /* the same where the port alone keeps the order */
+#define FRAME_FULL (60u * 1024u)        /* a frame that has grown to this is sent at once */
+#define MOVED_MAX (8u << 20) /* bytes, after which a poll begins nothing more of a kind */
 
 /* ---- Operations of clients ---- */
 
@@ -88,7 +90,10 @@ struct flow {
 };
 
 /* What a timer belongs to. */
-enum { TIMER_CALL = 1, TIMER_FLOW = 2 };
+enum { TIMER_CALL = 1, TIMER_FLOW = 2, TIMER_LANE_OUT = 3, TIMER_LANE_IN = 4 };
+
+/* So long a large value may be on its way before it counts as lost. */
+#define HELD_LEASES 20u
 
 /* A flow whose completion was gated and may go on. */
 struct nudge {
@@ -104,6 +109,17 @@ struct outbox {
     uint32_t sealed; /* bytes of finished frames */
     uint32_t body;   /* bytes in the open frame's body; 0: none open */
     uint8_t target_worker;
+};
+
+/* ---- Lanes (lanes.c) ---- */
+
+struct lane_peer;
+
+struct lanes {
+    struct lane_peer *peers[NODES_MAX]; /* NULL: no lane with that node */
+    struct list_link open;              /* lanes with an open frame, in the order of opening */
+    struct list_link owing;             /* lanes that owe an acknowledgement since this poll */
+    uint32_t clogged;                   /* lanes that keep more than LANE_KEPT_MAX */
 };
 
 /* The last chunk that was donated; bytes 0: none yet. */
@@ -136,6 +152,8 @@ struct space {
     const void *engine;
     struct store *store;
     bool async_reads;
+    bool ordered; /* its engine needs order ... */
+    bool lanes;   /* ... and the port does not give it */
 };
 
 /* ---- Joining: worker 0 of a shadow copies every space from a donor (transfer.c) ---- */
@@ -209,12 +227,15 @@ struct worker {
     struct outbox out[NODES_MAX];
     nodeset out_pending; /* peers whose outbox is not empty */
     struct outbox self;  /* messages to this worker itself */
-    uint64_t moved;      /* bytes of frames, messages and answers in this part of the poll */
-    bool unfinished;     /* the last poll moved so much that it may have left something */
+    struct lanes lanes;
+    uint64_t moved;  /* bytes of frames, messages and answers in this part of the poll */
+    bool unfinished; /* the last poll moved so much that it may have left something */
 
     uint8_t *early;       /* whole frames of newer epochs, each behind its length */
     uint8_t *early_spare; /* the other buffer, while the first is emptied */
     uint32_t early_bytes;
+    uint32_t early_capacity; /* of both */
+    bool early_reading;      /* the spare one is being emptied; what is kept again fits */
     struct sweep sweep;
     uint8_t *chunk; /* of a join, being packed */
     uint32_t chunk_bytes;
@@ -368,6 +389,8 @@ void output_flush(struct worker *w);
  * on its way to that node. */
 bool output_under_way(const struct worker *w, uint8_t to, uint32_t value_bytes);
 void output_view(struct worker *w, uint8_t to, const struct view_msg *msg);
+/* What every frame to that node says; lengths, target worker and incarnation are the caller's. */
+void output_frame(const struct worker *w, struct frame *f, uint8_t kind, uint8_t to);
 void output_deinit(struct worker *w);
 
 /* ---- input.c ---- */
@@ -379,6 +402,24 @@ void input_note_full(struct worker *w, const struct frame *f);
 /* Steps the key of a message that routes to it; HK_ERR_NOMEM: memory refused its value. */
 int input_step(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t from);
 void input_batch(struct worker *w, struct bytes body, uint8_t from);
+
+/* ---- lanes.c ---- */
+void lanes_init(struct worker *w);
+void lanes_deinit(struct worker *w);
+/* Adds a message for a live member to its lane; the value is copied. */
+void lanes_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg);
+/* A lane frame of a member of the adopted view. */
+void lanes_frame(struct worker *w, const struct frame *f);
+/* Sends what is open, and the acknowledgements that are due. */
+void lanes_flush(struct worker *w);
+void lanes_timer(struct worker *w, struct timer *timer);
+/* A view was adopted: ends the lanes of who is gone; then, when the flows have been stepped,
+ * delivers what waited for it. */
+void lanes_adopt(struct worker *w);
+void lanes_drain(struct worker *w);
+/* Whether so much is unacknowledged that no new update should begin. */
+bool lanes_clogged(const struct worker *w);
+void lanes_check(const struct worker *w);
 
 /* ---- control.c: worker 0 ---- */
 /* The newest published view; any thread. */

@@ -10,7 +10,8 @@ const char *const node_drop_names[NODE_DROPS] = {
     [NODE_DROP_GENERATION] = "generation", [NODE_DROP_SENDER] = "sender",
     [NODE_DROP_MESSAGE] = "message",       [NODE_DROP_SPACE] = "space",
     [NODE_DROP_MEMORY] = "memory",         [NODE_DROP_CHUNK] = "chunk",
-    [NODE_DROP_EARLY] = "early",
+    [NODE_DROP_EARLY] = "early",           [NODE_DROP_LANE] = "lane",
+    [NODE_DROP_AHEAD] = "ahead",
 };
 
 const char *const node_rule_names[NODE_RULES] = {
@@ -90,6 +91,9 @@ static int make_spaces(struct node *n)
         uint32_t most = store.value_bytes_max + 8;
         store.value_bytes_max = most;
         n->evaluated_bytes = most + 8 > n->evaluated_bytes ? most + 8 : n->evaluated_bytes;
+        space->ordered = (config->ops->port_needs & PORT_ORDERED) != 0;
+        space->lanes = space->ordered && !n->env.ordered;
+        store.force_any = space->ordered;
         int err = store_create(&store, &space->store);
         if (err != HK_OK) {
             return err;
@@ -135,6 +139,7 @@ static int make_tables(struct worker *w)
     w->evaluated = malloc(w->node->evaluated_bytes);
     w->early = malloc(EARLY_BYTES);
     w->early_spare = malloc(EARLY_BYTES);
+    w->early_capacity = EARLY_BYTES;
     w->sweep.bytes = w->index == 0 ? malloc(SWEEP_BYTES) : NULL;
     if (w->flows_memory == NULL || w->adopt == NULL || w->nudge == NULL ||
         w->calls_memory == NULL || w->sessions == NULL || w->scratch == NULL ||
@@ -183,6 +188,7 @@ static int make_worker(struct worker *w, uint64_t now_us)
     list_init(&w->calls_free);
     list_init(&w->ready);
     list_init(&w->checking);
+    lanes_init(w);
     for (uint32_t i = 0; i < PARKED_LISTS; i++) {
         list_init(&w->parked[i]);
     }
@@ -282,6 +288,7 @@ static void free_worker(struct worker *w)
         }
     }
     output_deinit(w);
+    lanes_deinit(w);
     free(w->chunk);
     free(w->early);
     free(w->early_spare);

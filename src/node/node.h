@@ -74,6 +74,9 @@ struct env {
     /* The version of the frames that was agreed upon with that node, at most version_max. NULL:
      * FRAME_VERSION. */
     uint16_t (*version)(void *context, uint32_t worker, uint8_t to);
+    /* Frames from a worker to a worker arrive in order, none lost or doubled, as long as both
+     * processes live: then engines that need order (PORT_ORDERED) need no lanes. */
+    bool ordered;
 };
 
 struct space_config {
@@ -169,6 +172,8 @@ enum node_drop {
     NODE_DROP_MEMORY,     /* no memory for a follower's value, even with headroom */
     NODE_DROP_CHUNK,      /* a chunk that nobody waits for, or a request for one in a wrong epoch */
     NODE_DROP_EARLY,      /* of a newer epoch, and no room to keep it until that is adopted */
+    NODE_DROP_LANE,       /* a lane frame whose head is wrong, or not of the lane that is */
+    NODE_DROP_AHEAD,      /* of a lane, and too far ahead to be kept; it will be sent again */
     NODE_DROPS
 };
 extern const char *const node_drop_names[NODE_DROPS];
@@ -178,6 +183,8 @@ struct node_stats {
     uint64_t key_steps, flow_steps; /* of the engines' machines */
     uint64_t reads, updates, parked, other_flows, retries, unknown, unavailable;
     uint64_t chunks_in, chunk_items;
+    uint64_t lane_again, lane_early, lane_duplicates; /* frames of lanes: sent once more; kept until
+                                                         it is their turn; consumed before */
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };
 /* Sums the workers' counters as of their last polls. */

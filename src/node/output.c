@@ -28,7 +28,7 @@ static uint16_t version_towards(const struct worker *w, uint8_t to)
     return env->version == NULL ? FRAME_VERSION : env->version(env->context, w->index, to);
 }
 
-static void frame_from(const struct worker *w, struct frame *f, uint8_t kind, uint8_t to)
+void output_frame(const struct worker *w, struct frame *f, uint8_t kind, uint8_t to)
 {
     const struct node *n = w->node;
     *f = (struct frame){
@@ -48,7 +48,7 @@ static void frame_from(const struct worker *w, struct frame *f, uint8_t kind, ui
 static void frame_to(const struct worker *w, struct frame *f, uint8_t to, uint8_t target_worker,
                      uint32_t body_bytes)
 {
-    frame_from(w, f, FRAME_BATCH, to);
+    output_frame(w, f, FRAME_BATCH, to);
     f->target_worker = target_worker;
     f->target_nonce = w->view.members[to].nonce;
     f->body.n = body_bytes;
@@ -129,6 +129,10 @@ void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const str
     if (!nodeset_has(w->view.live, to)) {
         return; /* it left the view while this was decided */
     }
+    if (msg->kind < MSG_NODE_FIRST && w->node->spaces[msg->space].lanes) {
+        lanes_message(w, to, target_worker, msg);
+        return;
+    }
     if (give_value(w, to, target_worker, msg, ref)) {
         return;
     }
@@ -161,6 +165,7 @@ void output_flush(struct worker *w)
         }
     }
     w->out_pending = 0;
+    lanes_flush(w);
 }
 
 void output_view(struct worker *w, uint8_t to, const struct view_msg *msg)
@@ -168,7 +173,7 @@ void output_view(struct worker *w, uint8_t to, const struct view_msg *msg)
     uint8_t out[FRAME_HEADER + VIEW_MSG_ENCODED_MAX];
     const struct view *view = view_current(&w->node->machine);
     struct frame f;
-    frame_from(w, &f, FRAME_VIEW, to);
+    output_frame(w, &f, FRAME_VIEW, to);
     f.epoch = view->epoch;
     f.generation = view->generation;
     f.body.n = view_msg_encode(msg, out + FRAME_HEADER);

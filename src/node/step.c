@@ -7,9 +7,6 @@
 
 #include "base/assert.h"
 
-/* So long a large value may be on its way before it counts as lost. */
-#define HELD_LEASES 20u
-
 uint64_t portable_hash(struct worker *w, struct bytes key)
 {
     struct node *n = w->node;
@@ -380,7 +377,10 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
              spare != NULL ? &spare->slot : NULL, &s->event, &fx);
     s->err = publish(s, ref, &fx, &meta, &before);
     if (s->err != HK_OK) {
-        /* Nothing of this step happened. */
+        /* Nothing of this step happened. Where messages are delivered once that would be final, and
+         * only the operating system can say so: there is no honest way on. */
+        HK_ASSERT(s->err != HK_ERR_NOMEM || s->event.kind != EV_MSG ||
+                  !w->node->spaces[s->space].ordered);
         store_unlock(ref);
         if (spare != NULL) {
             flow_give_back(w, spare);

@@ -166,8 +166,10 @@ static uint32_t take_timers(struct worker *w, uint32_t max)
     while (n < max && (n == 0 || w->moved < MOVED_MAX) && (t = wheel_take(&w->wheel)) != NULL) {
         if (t->kind == TIMER_CALL) {
             call_timer(w, list_entry(t, struct call, timer));
-        } else {
+        } else if (t->kind == TIMER_FLOW) {
             flow_timer(w, list_entry(t, struct flow, timer));
+        } else {
+            lanes_timer(w, t);
         }
         n++;
     }

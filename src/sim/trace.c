@@ -7,6 +7,7 @@
 #include "engine/hermes/messages.h"
 #include "sim/world.h"
 #include "view/message.h"
+#include "wire/lane.h"
 #include "wire/msg.h"
 
 void trace_init(struct trace *trace, FILE *to)
@@ -161,6 +162,23 @@ static void print_batch(struct world *world, struct bytes body)
     }
 }
 
+static void print_lane(struct world *world, struct bytes body)
+{
+    FILE *to = world->trace.to;
+    struct lane_head head;
+    const char *why = lane_head_decode(body, &head);
+    if (why != NULL) {
+        fprintf(to, " lane: %s", why);
+        return;
+    }
+    fprintf(to, " lane of %" PRIu32 ": %" PRIu64, head.life, head.sequence);
+    if (head.acks) {
+        fprintf(to, ", lane %u has %" PRIu64 "%s", head.acked_lane, head.acked,
+                head.gap ? " and a gap" : "");
+    }
+    print_batch(world, bytes_of(body.at + LANE_HEAD, body.n - LANE_HEAD));
+}
+
 void trace_frame(struct world *world, const char *what, const struct frame *f)
 {
     FILE *to = world->trace.to;
@@ -172,6 +190,8 @@ void trace_frame(struct world *world, const char *what, const struct frame *f)
             f->target, f->target_worker, what, f->epoch);
     if (f->kind == FRAME_VIEW) {
         print_view_msg(to, f->body);
+    } else if (f->kind == FRAME_LANE) {
+        print_lane(world, f->body);
     } else {
         print_batch(world, f->body);
     }

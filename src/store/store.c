@@ -32,6 +32,9 @@ int store_create(const struct store_config *config, struct store **store_out)
     }
     epoch_init(&store->epoch);
     memory_init(&store->memory, config->memory_max);
+    if (config->force_any) {
+        store->memory.max_headroom = UINT64_MAX;
+    }
     spin_init(&store->orphans.lock);
     spin_init(&store->threads_lock);
     store->value_bytes_max =

@@ -36,6 +36,8 @@ struct store_config {
     uint64_t keys_expected;   /* sizes the first index; growth takes over from there; 0: small */
     uint32_t value_bytes_max; /* 0: STORE_VALUE_MAX */
     uint64_t seed;            /* secret of the key hash: different for each process */
+    bool force_any;           /* a forced write or allocation is never refused at a limit: for
+                                 protocols that send nothing twice */
 };
 
 /* HK_ERR_NOMEM when the first index cannot be had. */
@@ -124,7 +126,8 @@ void store_set_meta(struct store_ref *ref, const struct key_meta *meta);
 
 /* Publishes metadata and value together: in place, by a swapped object, or by a new entry.
  * Errors leave everything as it was: HK_ERR_NOMEM, HK_ERR_TOOBIG. force lets a follower's write
- * use the headroom above memory_max (what one node applies, all do). */
+ * use the headroom above memory_max (what one node applies, all do), or with store_config.force_any
+ * whatever there is. */
 int store_set(struct store_ref *ref, const struct key_meta *meta, struct bytes value, bool force)
     __attribute__((warn_unused_result));
 

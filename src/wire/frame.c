@@ -91,10 +91,10 @@ static bool version_known(uint16_t version)
 
 static bool kind_known(uint8_t kind)
 {
-    return kind == FRAME_VIEW || kind == FRAME_BATCH;
+    return kind == FRAME_VIEW || kind == FRAME_BATCH || kind == FRAME_LANE;
 }
 
-/* Only the view protocol speaks with processes that it does not know yet. A batch always names the
+/* Only the view protocol speaks with processes that it does not know yet. Messages always name the
  * incarnation: what was meant for a process that died must not reach its successor. */
 static bool nonces_named(uint8_t kind, uint64_t nonce, uint64_t target_nonce)
 {

@@ -20,6 +20,7 @@
 enum frame_kind {
     FRAME_VIEW = 1,  /* body: one view message */
     FRAME_BATCH = 2, /* body: messages (msg.h), one after another */
+    FRAME_LANE = 3,  /* body: a lane's head (lane.h), then messages */
 };
 
 struct frame {
@@ -30,7 +31,7 @@ struct frame {
     uint8_t source_worker;
     uint8_t target_worker; /* the receiver reduces it modulo its number of workers */
     bool full;             /* the sender has no memory for new writes: nobody shall take one up */
-    uint32_t epoch;        /* the sender's view */
+    uint32_t epoch;        /* the sender's view when it wrote the body */
     uint64_t cluster;      /* id from the configuration: strangers are told apart */
     uint64_t generation;   /* of the sender's view; 0 while it has none */
     uint64_t nonce;        /* the sender's incarnation */
@@ -57,7 +58,7 @@ extern const char *const frame_drop_names[FRAME_DROPS];
 /* Writes the header for the body that already stands at out + FRAME_HEADER (f->body.n bytes;
  * f->body.at is ignored), checksum included. Returns the frame's length. Asserts what frame_open
  * would refuse at every receiver: a body over FRAME_BODY_MAX, a version or kind that is unknown, a
- * node id out of range, a frame to its own sender, no nonce, a batch for whichever incarnation. */
+ * node id out of range, a frame to its own sender, no nonce, messages for whichever incarnation. */
 uint32_t frame_seal(const struct frame *f, uint8_t *out);
 /* The same for a body whose end, tail, lies elsewhere. */
 uint32_t frame_seal_pieces(const struct frame *f, uint8_t *out, struct bytes tail);

@@ -41,7 +41,7 @@ static void mend(uint8_t *frame, uint32_t n, uint8_t how)
 static void check_opened(const struct frame *f, const uint8_t *frame, uint32_t n)
 {
     HK_ASSERT(f->version >= 1 && f->version <= FRAME_VERSION_MAX);
-    HK_ASSERT(f->kind == FRAME_VIEW || f->kind == FRAME_BATCH);
+    HK_ASSERT(f->kind == FRAME_VIEW || f->kind == FRAME_BATCH || f->kind == FRAME_LANE);
     HK_ASSERT(f->source < NODES_MAX && f->source != SELF);
     HK_ASSERT(f->target == SELF);
     HK_ASSERT(f->cluster == CLUSTER);

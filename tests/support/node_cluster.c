@@ -64,6 +64,7 @@ struct cluster {
     struct given *given;
     uint32_t given_n;
     bool delay_large;
+    struct cluster_faults faults;
 };
 
 /* A frame that was given away, and what it was then. */
@@ -115,6 +116,26 @@ static void wake_place(struct place *p)
     pthread_mutex_unlock(&p->lock);
 }
 
+static void put_parcel(struct place *p, struct bytes frame, bool hasty)
+{
+    struct parcel *parcel = malloc(sizeof *parcel + frame.n);
+    assert_non_null(parcel);
+    parcel->next = NULL;
+    parcel->n = frame.n;
+    memcpy(parcel->bytes, frame.at, frame.n);
+    pthread_mutex_lock(&p->lock);
+    if (hasty && p->first != NULL) {
+        parcel->next = p->first;
+        p->first = parcel;
+    } else {
+        *p->last = parcel;
+        p->last = &parcel->next;
+    }
+    p->wake = true;
+    pthread_cond_signal(&p->woken);
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void send_parcel(void *context, uint32_t worker, uint8_t to, struct bytes frame)
 {
     struct place *from = &((struct place *)context)[worker];
@@ -123,20 +144,19 @@ static void send_parcel(void *context, uint32_t worker, uint8_t to, struct bytes
     if (!atomic_load(&c->members[to].alive) || c->cut[from->node][to]) {
         return;
     }
-    /* The target worker stands at a fixed place of the header (docs/WIRE.md). */
-    uint32_t target = frame.at[18] % c->config.workers[to];
-    struct place *p = &c->places[to][target];
-    struct parcel *parcel = malloc(sizeof *parcel + frame.n);
-    assert_non_null(parcel);
-    parcel->next = NULL;
-    parcel->n = frame.n;
-    memcpy(parcel->bytes, frame.at, frame.n);
-    pthread_mutex_lock(&p->lock);
-    *p->last = parcel;
-    p->last = &parcel->next;
-    p->wake = true;
-    pthread_cond_signal(&p->woken);
-    pthread_mutex_unlock(&p->lock);
+    /* Kind and target worker stand at fixed places of the header (docs/WIRE.md). */
+    struct place *p = &c->places[to][frame.at[18] % c->config.workers[to]];
+    if (c->threads || frame.at[14] != FRAME_LANE) {
+        put_parcel(p, frame, false);
+        return;
+    }
+    if (random_below(&c->random, 1000) < c->faults.lost) {
+        return;
+    }
+    put_parcel(p, frame, random_below(&c->random, 1000) < c->faults.hasty);
+    if (random_below(&c->random, 1000) < c->faults.doubled) {
+        put_parcel(p, frame, false);
+    }
 }
 
 static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes frame)
@@ -182,6 +202,11 @@ static void end_given(struct cluster *c)
         free(now);
         free(given);
     }
+}
+
+void cluster_disturb(struct cluster *c, struct cluster_faults faults)
+{
+    c->faults = faults;
 }
 
 uint32_t cluster_given(const struct cluster *c)
@@ -283,7 +308,7 @@ static void start_node(struct cluster *c, uint32_t i)
             },
     };
     config.spaces[0] = (struct space_config){
-        .ops = &hermes_ops,
+        .ops = c->config.ops != NULL ? c->config.ops : &hermes_ops,
         .engine = &c->config.hermes,
         .async_reads = c->config.async_reads,
         .store = {.memory_max = last ? c->config.memory_max_last : c->config.memory_max,
@@ -302,6 +327,7 @@ static void start_node(struct cluster *c, uint32_t i)
         .persist = env_persist,
         .give = c->config.gives ? env_give : NULL,
         .under_way = c->config.gives ? env_under_way : NULL,
+        .ordered = c->config.ordered,
     };
     c->opened[i] = false;
     assert_int_equal(node_create(&config, &m->env, cluster_now(c), &m->node), HK_OK);

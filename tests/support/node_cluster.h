@@ -25,6 +25,8 @@ struct cluster_client {
 struct cluster_config {
     uint32_t nodes;
     uint32_t workers[CLUSTER_NODES_MAX]; /* by node */
+    const struct engine_ops *ops;        /* NULL: hermes_ops */
+    bool ordered;                        /* as env.ordered */
     struct hermes_config hermes;
     bool async_reads;
     uint32_t lease_us;      /* 0: 200 ms */
@@ -67,6 +69,12 @@ void cluster_kill(struct cluster *c, uint32_t node);
 void cluster_restart(struct cluster *c, uint32_t node);
 /* Frames from one node to another are lost while cut. */
 void cluster_cut(struct cluster *c, uint32_t from, uint32_t to, bool cut);
+/* Of a thousand lane frames so many are lost, doubled, or overtake everything that waits at their
+ * target. Virtual time only. */
+struct cluster_faults {
+    uint32_t lost, doubled, hasty;
+};
+void cluster_disturb(struct cluster *c, struct cluster_faults faults);
 /* The worker is not polled while it stalls. */
 void cluster_stall(struct cluster *c, uint32_t node, uint32_t worker, bool stall);
 

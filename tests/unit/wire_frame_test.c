@@ -290,7 +290,8 @@ static void strangers_are_told_apart(void **state)
     assert_int_equal(open_with_byte(AT_VERSION + 1, 1), FRAME_DROP_VERSION);
     assert_int_equal(open_with_byte(AT_KIND, 0), FRAME_DROP_KIND);
     assert_int_equal(open_with_byte(AT_KIND, FRAME_VIEW), FRAME_DROP_NONE);
-    assert_int_equal(open_with_byte(AT_KIND, 3), FRAME_DROP_KIND);
+    assert_int_equal(open_with_byte(AT_KIND, FRAME_LANE), FRAME_DROP_NONE);
+    assert_int_equal(open_with_byte(AT_KIND, 4), FRAME_DROP_KIND);
     assert_int_equal(open_with_byte(AT_CLUSTER, 0), FRAME_DROP_CLUSTER);
     for (uint32_t at = AT_FLAGS; at < AT_BODY_BYTES; at++)
         assert_int_equal(open_with_byte(at, 0x80), FRAME_DROP_RESERVED);
@@ -318,6 +319,7 @@ static void incarnations_are_checked(void **state)
     /* Whichever incarnation: only the view protocol may say so. */
     assert_int_equal(open_with_u64(AT_TARGET_NONCE, 0, FRAME_VIEW), FRAME_DROP_NONE);
     assert_int_equal(open_with_u64(AT_TARGET_NONCE, 0, FRAME_BATCH), FRAME_DROP_TARGET);
+    assert_int_equal(open_with_u64(AT_TARGET_NONCE, 0, FRAME_LANE), FRAME_DROP_TARGET);
 }
 
 /* Everything is wrong at once; mending one thing after the other shows the order of the checks. */

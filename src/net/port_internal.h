@@ -1,0 +1,170 @@
+/* Inside a port: its connections, and the table that a transport is. For port*.c and hub.c only.
+ *
+ * A connection is in these states:
+ *
+ *     offered -> standing        port_adopt: it has a transport and its place in the map
+ *     standing -> draining       the other side ended it, or a newer one took its place, while
+ *                                frames that it brought wait to be received
+ *     standing, draining -> gone nothing waits any more, or its bytes were at fault
+ *
+ * Only standing ones are in the map; `ready` holds those from which a frame may be received,
+ * `dirty` those that may have something to say, `over` those of which port_receive has found out
+ * that they are at their end, until the next port_adopt or port_flush. */
+#ifndef HORKOS_NET_PORT_INTERNAL_H
+#define HORKOS_NET_PORT_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "net/link.h"
+#include "net/loop.h"
+#include "net/port.h"
+#include "net/shm.h"
+
+struct conn;
+
+/* How frames of one connection travel. */
+struct transport {
+    /* As port_send, port_give, port_receive. False: dropped, or none. */
+    bool (*send)(struct conn *conn, struct bytes frame);
+    bool (*give)(struct conn *conn, struct pieces *frame);
+    bool (*receive)(struct conn *conn, struct bytes *frame_out);
+    /* Whether receive would find something; NULL: it says so itself (conn_make_ready). */
+    bool (*pending)(struct conn *conn);
+    /* Whether flush has something to do; and doing it. */
+    bool (*has_output)(const struct conn *conn);
+    void (*flush)(struct conn *conn);
+    /* Drops what waits. */
+    void (*forget)(struct conn *conn);
+    /* Bytes that the peer has not taken, of which it may have taken silent_bytes without a word. */
+    uint64_t (*outstanding)(const struct conn *conn);
+    uint32_t silent_bytes;
+    bool (*large_under_way)(const struct conn *conn);
+    uint64_t (*held)(const struct conn *conn);
+    uint64_t (*dropped)(const struct conn *conn); /* view frames, on arrival */
+    /* Leaves the other side; what it brought may still be received. */
+    void (*detach)(struct conn *conn);
+    void (*deinit)(struct conn *conn);
+};
+extern const struct transport transport_tcp;
+extern const struct transport transport_hub;
+
+struct hub_channel;
+
+struct conn {
+    struct list_link all;    /* among the standing ones */
+    struct list_link ready;  /* in port.ready, or alone */
+    struct list_link dirty;  /* in port.dirty, or alone */
+    struct list_link polled; /* in port.polled, or alone */
+    struct list_link over;   /* in port.over, or alone */
+    struct port *port;
+    const struct transport *transport;
+    uint8_t node, worker; /* the peer's */
+    bool standing;
+
+    struct stream *stream; /* tcp; NULL: draining */
+    struct link *link;     /* tcp */
+
+    struct shm shm;              /* hub */
+    struct hub_channel *channel; /* hub */
+    uint32_t side;               /* hub: of the channel */
+};
+
+/* A connection that waits to be adopted: a socket, or one side of a channel. */
+struct offer {
+    struct offer *next;
+    int fd;                      /* -1: a channel */
+    struct hub_channel *channel; /* or NULL */
+    uint32_t side;
+    struct handshake_peer peer;
+};
+
+struct port_peer {
+    struct conn *conns[HANDSHAKE_WORKERS_MAX];
+    uint32_t standing;
+    /* As its newest connection said: the version of the frames, and how many workers it has; 0:
+     * there was none yet. */
+    uint16_t version;
+    uint8_t workers;
+};
+
+/* What other threads may read; each is written by the worker's thread alone, and nothing hangs on
+ * the order in which they are seen. */
+struct port_counters {
+    _Atomic uint64_t bytes_in, bytes_out, dropped_unconnected, dropped_full, dropped_view;
+    _Atomic uint64_t connections, faults, ended, outstanding, held;
+};
+
+/* By which the ports at the other ends of channels wake a port's thread; it outlives the port. */
+struct hub_bell {
+    _Atomic uint32_t references;
+    pthread_mutex_t mutex;
+    struct loop *loop; /* under mutex; NULL: the port is gone */
+};
+
+struct port {
+    struct port_config config;
+    struct loop *loop;
+    struct port_peer peers[NODES_MAX];
+    struct list_link all, ready, dirty, over;
+    struct list_link
+        polled;        /* standing connections that do not say by themselves that frames came */
+    struct conn *lent; /* whose frame was handed out last */
+    struct port_stats now;
+    struct port_counters published;
+
+    struct hub_bell *bell;       /* in a hub */
+    struct list_link in_hub;     /* the hub's, under its mutex */
+    struct loop_sleeper sleeper; /* in a hub */
+
+    pthread_mutex_t mutex; /* what follows */
+    struct offer *offers;
+    nodeset refused[HANDSHAKE_WORKERS_MAX]; /* by remote worker: no memory for their offers */
+};
+
+/* ---- port.c, for the transports ---- */
+
+void conn_make_dirty(struct conn *conn);
+void conn_make_ready(struct conn *conn);
+/* Out of the map, without its transport; goes when what it brought has been received. */
+void conn_detach(struct conn *conn);
+/* The same for one whose bytes are at fault: nothing more is received. Tells the owner. */
+void conn_fault(struct conn *conn, const char *why);
+/* The same for one that the other side ended. */
+void conn_ended(struct conn *conn, const char *why);
+/* port_receive found the end or a fault; what is to be said of it is said later. */
+void conn_make_over(struct conn *conn);
+
+/* Puts an offer in the place of an older one of the same worker pair; wakes the loop. Any thread.
+ * The offer is the port's. */
+void port_add_offer(struct port *port, struct offer *offer);
+void offer_free(struct offer *offer);
+
+/* ---- port_stats.c ---- */
+
+void port_publish_stats(struct port *port);
+
+/* ---- port_tcp.c ---- */
+
+/* HK_ERR_NOMEM, HK_ERR_IO: the socket is still the caller's. */
+int tcp_open(struct conn *conn, const struct offer *offer) __attribute__((warn_unused_result));
+
+/* ---- hub.c ---- */
+
+/* The port is visible to others from here on. HK_ERR_NOMEM. */
+int hub_enter(struct port *port) __attribute__((warn_unused_result));
+/* No offers from others any more. */
+void hub_leave(struct port *port);
+/* The last: nobody wakes the port's loop from here on. */
+void hub_forget(struct port *port);
+/* HK_ERR_NOMEM: the side is still the caller's. */
+int hub_open(struct conn *conn, const struct offer *offer) __attribute__((warn_unused_result));
+/* The side says that nothing follows, and lets go of the channel. */
+void hub_refuse(struct hub_channel *channel, uint32_t side);
+/* Ended or at fault: tells the owner. */
+void hub_over(struct conn *conn);
+
+#endif
