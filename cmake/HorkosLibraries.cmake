@@ -120,6 +120,7 @@ function(horkos_program)
     add_executable(horkos ${main})
     target_compile_definitions(horkos PRIVATE _GNU_SOURCE)
     target_link_libraries(horkos PRIVATE hk_tools)
+    target_link_options(horkos PRIVATE ${HORKOS_LINK_WHOLE})
     set_target_properties(horkos PROPERTIES
         OUTPUT_NAME ${HORKOS_PROGRAM_NAME}
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
@@ -148,6 +149,7 @@ function(horkos_benchmarks)
         add_executable(${name} ${source})
         target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
         target_link_libraries(${name} PRIVATE hk_${folder} m)
+        target_link_options(${name} PRIVATE ${HORKOS_LINK_WHOLE})
         set_target_properties(${name} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
     endforeach()
