@@ -133,7 +133,7 @@ static void find_entries(struct bench *b)
         struct bytes k = bytes_of(key, 8);
         struct store_ref ref;
         store_lock(b->store, b->thread, k, store_hash(b->store, k), &ref);
-        b->entries[i] = ref.entry;
+        b->entries[i] = index_locate(ref.bucket, k, ref.hash);
         store_unlock(&ref);
     }
 }

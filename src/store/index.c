@@ -214,37 +214,23 @@ struct object *index_search(const struct index *index, struct bytes key, uint64_
 static void bucket_lock(struct bucket *b)
 {
     uint32_t turns = 0;
-    for (;;) {
-        /* relaxed: only the exchange counts. */
-        uint64_t head = atomic_load_explicit(&b->head, memory_order_relaxed);
-        if ((head & HEAD_LOCK) == 0 &&
-            /* acquire: pairs with the release in index_unlock. */
-            atomic_compare_exchange_weak_explicit(&b->head, &head, head | HEAD_LOCK,
-                                                  memory_order_acquire, memory_order_relaxed)) {
-            return;
-        }
+    while (!bucket_try_lock(b)) {
         spin_wait(&turns);
     }
 }
 
-struct bucket *index_lock(struct index *index, uint64_t hash)
+struct bucket *index_lock_wait(struct index *index, uint64_t hash)
 {
     for (;;) {
         uint64_t number = index_number(hash, index_buckets(index));
         struct bucket *b = index_bucket(index, number);
         bucket_lock(b);
-        /* A split in between may have moved the key; from here on none can. */
+        /* As in index_lock. */
         if (index_number(hash, index_buckets(index)) == number) {
             return b;
         }
         index_unlock(b);
     }
-}
-
-void index_unlock(struct bucket *first)
-{
-    /* release: pairs with the acquire in bucket_lock. */
-    bucket_set_head(first, own_head(first) & ~HEAD_LOCK);
 }
 
 /* ---- Entries ---- */

@@ -178,12 +178,58 @@ void index_deinit(struct index *index);
 
 /* ---- Changing ---- */
 
+/* One try for a bucket's lock. */
+static inline bool bucket_try_lock(struct bucket *b)
+{
+    /* relaxed: only the exchange counts. */
+    uint64_t head = atomic_load_explicit(&b->head, memory_order_relaxed);
+    return (head & HEAD_LOCK) == 0 &&
+           /* acquire: pairs with the release in index_unlock. */
+           atomic_compare_exchange_weak_explicit(&b->head, &head, head | HEAD_LOCK,
+                                                 memory_order_acquire, memory_order_relaxed);
+}
+
+static inline void index_unlock(struct bucket *first)
+{
+    /* relaxed: only the lock's holder writes the word. */
+    uint64_t head = atomic_load_explicit(&first->head, memory_order_relaxed);
+    /* release: pairs with the acquires in bucket_try_lock and bucket_head. */
+    atomic_store_explicit(&first->head, head & ~HEAD_LOCK, memory_order_release);
+}
+
+/* The part of index_lock for a bucket that is not to be had at once. */
+struct bucket *index_lock_wait(struct index *index, uint64_t hash);
+
 /* Locks the bucket chain of a hash and returns its first bucket. */
-struct bucket *index_lock(struct index *index, uint64_t hash);
-void index_unlock(struct bucket *first);
+static inline struct bucket *index_lock(struct index *index, uint64_t hash)
+{
+    uint64_t n = index_buckets(index);
+    struct bucket *b = index_bucket(index, index_number(hash, n));
+    if (__builtin_expect(bucket_try_lock(b), 1)) {
+        /* A split in between may have moved the key; from here on none can. */
+        if (__builtin_expect(index_buckets(index) == n, 1)) {
+            return b;
+        }
+        index_unlock(b);
+    }
+    return index_lock_wait(index, hash);
+}
 
 /* The entry of a key in a locked chain, or NULL. */
 _Atomic uint64_t *index_locate(struct bucket *first, struct bytes key, uint64_t hash);
+
+/* The object of a key in a locked chain, or NULL; nearly every key is the first with its tag. */
+static inline struct object *index_find_locked(struct bucket *first, struct bytes key,
+                                               uint64_t hash)
+{
+    struct object *o = entry_object(bucket_pick(first, index_tag(hash)));
+    if (__builtin_expect(o != NULL && object_has_key(o, key), 1)) {
+        return o;
+    }
+    _Atomic uint64_t *entry = index_locate(first, key, hash);
+    /* relaxed: under the lock. */
+    return entry == NULL ? NULL : entry_object(atomic_load_explicit(entry, memory_order_relaxed));
+}
 
 /* An empty entry in a locked chain; adds an overflow bucket if all are taken. NULL when memory for
  * that cannot be had: nothing changed. */

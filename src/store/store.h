@@ -99,7 +99,6 @@ struct store_ref {
     uint64_t hash;
     void *bucket;
     struct object *object; /* NULL: the key has no entry */
-    void *entry;           /* the index entry that points to object */
 };
 
 /* Locks the key's bucket (a spin lock: hold it for a step, never across a wait) and finds the key.

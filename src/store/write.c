@@ -15,17 +15,13 @@ void store_lock(struct store *store, struct store_thread *thread, struct bytes k
     HK_ASSERT(!thread->locked);
     struct bucket *first = index_lock(&store->index, hash);
     thread->locked = true;
-    _Atomic uint64_t *entry = index_locate(first, key, hash);
     *ref_out = (struct store_ref){
         .store = store,
         .thread = thread,
         .key = key,
         .hash = hash,
         .bucket = first,
-        .entry = (void *)entry,
-        /* relaxed: under the lock. */
-        .object =
-            entry == NULL ? NULL : entry_object(atomic_load_explicit(entry, memory_order_relaxed)),
+        .object = index_find_locked(first, key, hash),
     };
 }
 
@@ -138,7 +134,6 @@ static int write_insert(struct store_ref *ref, const struct key_meta *meta, stru
     }
     index_point(entry, o, ref->hash);
     ref->object = o;
-    ref->entry = (void *)entry;
     write_count_key(thread, 1);
     write_count_tombstone(ref, 0, is_tombstone(meta));
     return HK_OK;
@@ -147,6 +142,9 @@ static int write_insert(struct store_ref *ref, const struct key_meta *meta, stru
 /* Whether a value of that length fits the object's cell as if it had been made for it. */
 static bool write_fits_in_place(const struct store_ref *ref, size_t value_bytes)
 {
+    if (object_value(ref->object).n == value_bytes) {
+        return true;
+    }
     size_t now = object_allocated(ref->object);
     size_t then = object_bytes(ref->key.n, value_bytes);
     return now == then || memory_charge_of(now) == memory_charge_of(then);
@@ -162,6 +160,12 @@ static void write_in_place(struct store_ref *ref, const struct key_meta *meta, s
     }
 }
 
+/* The entry of the locked object. */
+static _Atomic uint64_t *write_entry(const struct store_ref *ref)
+{
+    return index_locate(ref->bucket, ref->key, ref->hash);
+}
+
 /* The key's entry gets another object. */
 static int write_replace(struct store_ref *ref, const struct key_meta *meta, struct bytes value,
                          struct blob *blob, enum memory_limit limit)
@@ -171,7 +175,7 @@ static int write_replace(struct store_ref *ref, const struct key_meta *meta, str
     if (o == NULL) {
         return HK_ERR_NOMEM;
     }
-    index_point(ref->entry, o, ref->hash);
+    index_point(write_entry(ref), o, ref->hash);
     retire_object(&ref->thread->retire, old);
     ref->object = o;
     return HK_OK;
@@ -200,7 +204,8 @@ static enum memory_limit write_limit(const struct store_ref *ref, size_t value_b
     return write_charge_of(ref->key.n, value_bytes) > now ? MEMORY_NORMAL : MEMORY_HEADROOM;
 }
 
-/* As store_set, for a value whose blob, if it needs one, is there. */
+/* As store_set, for a value whose blob, if it needs one, is there; one that needs none does not fit
+ * in place. */
 static int write_value(struct store_ref *ref, const struct key_meta *meta, struct bytes value,
                        struct blob *blob, enum memory_limit limit)
 {
@@ -209,7 +214,7 @@ static int write_value(struct store_ref *ref, const struct key_meta *meta, struc
     }
     struct key_meta before = object_meta(ref->object);
     int err = HK_OK;
-    if (write_fits_in_place(ref, value.n)) {
+    if (blob != NULL && write_fits_in_place(ref, value.n)) {
         write_in_place(ref, meta, value, blob);
     } else {
         err = write_replace(ref, meta, value, blob, limit);
@@ -228,7 +233,10 @@ int store_set(struct store_ref *ref, const struct key_meta *meta, struct bytes v
     bool blob_needed = object_value_is_blob(value.n);
     if (!blob_needed && ref->object != NULL && write_fits_in_place(ref, value.n)) {
         /* The usual case, and it allocates nothing: the limit does not matter. */
-        return write_value(ref, meta, value, NULL, MEMORY_NORMAL);
+        struct key_meta before = object_meta(ref->object);
+        write_in_place(ref, meta, value, NULL);
+        write_count_tombstone(ref, is_tombstone(&before), is_tombstone(meta));
+        return HK_OK;
     }
     enum memory_limit limit = write_limit(ref, value.n, force);
     if (!blob_needed) {
@@ -252,10 +260,9 @@ void store_remove(struct store_ref *ref)
         return;
     }
     struct key_meta before = object_meta(ref->object);
-    index_clear(&ref->store->index, &thread->memory, ref->bucket, ref->entry);
+    index_clear(&ref->store->index, &thread->memory, ref->bucket, write_entry(ref));
     retire_object(&thread->retire, ref->object);
     ref->object = NULL;
-    ref->entry = NULL;
     write_count_key(thread, -1);
     write_count_tombstone(ref, is_tombstone(&before), 0);
 }
