@@ -1,15 +1,16 @@
 /* The rules, and the functions that hold them:
  *
- *   Q1  an update that returned has a number of its own                      [index_writes]
+ *   Q1  an update that returned has a number of its own                    [index_writes]
  *   Q2  an answer that names a number without a known update shows an update of unknown outcome:
- *       one of that key whose effect fits, each of them at most once           [adopt_unknown]
- *   Q3  an update found the key as the update of that key before it left it       [check_before]
- *   Q4  an answer shows what its update left; nobody shows what had not begun      [check_seen]
- *   Q5  updates keep the order of time: one that began after another had returned has a higher
- *       number                                                                     [check_time]
+ *       one of that key whose effect fits, each of them at most once       [adopt_unknown]
+ *   Q3  an update found the key as the one of that key before it left it   [check_before]
+ *   Q4  an answer shows what its update left, and nobody what had not begun
+ *                                                                          [check_seen]
+ *   Q5  updates keep the order of time                                     [check_time]
  *   Q6  a session has a position in the log, at first 0. An update moves it to its own number,
- *       which is higher (an update that may be none: not lower). An answer of version v moves it to v if that is higher, and no update of
- *       that key may stand between v and the position                            [check_sessions]
+ *       which is higher (one that may be none: not lower). An answer of version v moves it to v
+ *       if that is higher, and no update of that key may stand between v and the position
+ *                                                                          [check_sessions]
  *
  * Taking the least position that an answer allows is no loss: whatever a higher one allows later,
  * the lower one allows as well.

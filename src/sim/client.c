@@ -263,6 +263,9 @@ static void queue_remove(struct world *world, struct actor *a, uint32_t op)
  * what it has seen, updates may have one at any time. */
 static void client_disconnect(struct world *world, struct client *c)
 {
+    if (world->setup.sequential) {
+        abandon_private(c); /* another session may be behind this one */
+    }
     struct machine *m = &world->machines[c->machine];
     struct actor *a = &m->actors[c->worker];
     for (; c->ring_n > 0; c->ring_n--) {

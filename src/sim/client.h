@@ -45,8 +45,9 @@ struct sim_op {
     uint32_t command_n;
     uint16_t phrase; /* index in phrases */
     uint8_t part, parts;
-    uint8_t replies; /* quiet: that are still to come */
-    int64_t number;  /* that the node answered, before it was spoken */
+    uint8_t replies;  /* quiet: that are still to come */
+    int64_t number;   /* that the node answered, before it was spoken */
+    uint64_t version; /* likewise: the timestamp of what was read or written */
     uint32_t client;
     uint32_t connection; /* of the client */
     uint32_t key;        /* index of a sim_key */

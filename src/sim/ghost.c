@@ -255,6 +255,9 @@ static void check_acknowledged(struct machine *m, const struct sim_op *op,
                                const struct node_status *status)
 {
     struct world *world = m->world;
+    if (world->setup.sequential) {
+        return; /* a majority has it */
+    }
     const struct view *taken = find_view(&world->ghost, status->view.generation, op->epoch);
     uint64_t ts = taken == NULL ? 0 : written_ts(m, op);
     for (uint32_t i = 0; ts != 0 && i < MACHINES_MAX; i++) {
@@ -276,6 +279,71 @@ static void check_acknowledged(struct machine *m, const struct sim_op *op,
                             other->id, text);
         }
     }
+}
+
+/* The newest version of each key that an answer has named. */
+struct newest {
+    uint64_t version;
+    bool absent; /* it shows the key absent, ... */
+    bool unsure; /* ... or somebody who did not hear the outcome may have deleted it */
+};
+
+static bool deletes(const struct history_op *h)
+{
+    return h->kind == HISTORY_DELETE || h->kind == HISTORY_DELETE_IF || h->kind == HISTORY_GETDEL ||
+           h->kind == HISTORY_DELETE_PRESENT;
+}
+
+static void note_newest(struct newest *newest, const struct sim_op *op)
+{
+    uint64_t version = stamp_version(op->version);
+    newest->unsure = newest->unsure || (op->h.outcome == HISTORY_UNKNOWN && deletes(&op->h));
+    if (op->h.outcome == HISTORY_OK && version > newest->version) {
+        newest->version = version;
+        newest->absent = !sets_value(op) && op->h.kind != HISTORY_EXPIRE &&
+                         op->h.kind != HISTORY_PERSIST &&
+                         (op->h.kind != HISTORY_READ || op->h.out == HISTORY_ABSENT);
+    }
+}
+
+static void check_newest_of(struct world *world, const struct machine *m, uint32_t key,
+                            const struct newest *newest)
+{
+    _Alignas(8) uint8_t buffer[STORE_INLINE_MAX];
+    bool corrupt = false;
+    store_online(m->eye);
+    struct store_value value = look_up(m, &world->clients.keys[key], buffer, &corrupt);
+    store_quiescent(m->eye);
+    store_offline(m->eye);
+    bool gone = !value.found && !newest->absent && !newest->unsure;
+    if (gone || corrupt || (value.found && stamp_version(value.meta.ts) < newest->version)) {
+        world_violation(world,
+                        "node %u has lost an update: of key %" PRIu32 " it has version %" PRIu64
+                        ", and somebody has heard of %" PRIu64,
+                        m->id, key, value.found ? stamp_version(value.meta.ts) : 0,
+                        newest->version);
+    }
+}
+
+void ghost_check_newest(struct world *world)
+{
+    const struct clients *cs = &world->clients;
+    uint64_t from = 2 * world->lives[world->lives_n - 1];
+    struct newest *newest = calloc((size_t)cs->keys_n + 1, sizeof *newest);
+    HK_ASSERT(newest != NULL);
+    for (size_t i = 0; i < cs->ops_n; i++) {
+        const struct sim_op *op = &cs->ops[i];
+        if (!op->extra && op->state == SIM_OP_OVER && op->h.begin_us > from) {
+            note_newest(&newest[op->key], op);
+        }
+    }
+    for (uint32_t key = 0; key < cs->keys_n; key++) {
+        for (nodeset rest = world->operator.wanted;
+             newest[key].version > 0 && rest != 0 && !world_broken(world); rest &= rest - 1) {
+            check_newest_of(world, &world->machines[nodeset_first(rest)], key, &newest[key]);
+        }
+    }
+    free(newest);
 }
 
 /* ---- After each poll ---- */

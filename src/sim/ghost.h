@@ -38,6 +38,9 @@ const struct view *ghost_newest(const struct world *world);
 void ghost_polled(struct machine *machine, uint32_t worker);
 /* A frame that was sent: what the view protocol is about to do. */
 void ghost_overhear(struct world *world, const struct frame *frame);
+/* In the end every member must hold the newest of all that answers have named, or what came after
+ * it. For engines that check_acknowledged cannot follow: who answers there is no matter of all. */
+void ghost_check_newest(struct world *world);
 /* A process ended: its lease is nobody's. */
 void ghost_ended(struct machine *machine);
 /* A process is at another place now. */

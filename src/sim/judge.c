@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/meta.h"
 #include "check/history.h"
+#include "check/sequential.h"
+#include "engine/hermes/hermes.h"
 #include "sim/phrase.h"
 #include "sim/world.h"
 
@@ -29,35 +32,44 @@ static void bound_deadline(const struct world *world, struct history_op *h)
     }
 }
 
-static struct history gather(const struct world *world, bool registers_only, uint32_t life)
+/* Whether the operation belongs into the history of that life. What no worker ever saw has no
+ * effect, and no beginning. */
+static bool is_wanted(const struct world *world, const struct sim_op *op, uint32_t life)
 {
     uint64_t from = world->lives[life];
     uint64_t to = life + 1 < world->lives_n ? world->lives[life + 1] : UINT64_MAX / 2;
+    return !op->extra && !op->weak && op->h.begin_us > 2 * from && op->h.begin_us <= 2 * to;
+}
+
+static struct history_op history_of(const struct world *world, const struct sim_op *op)
+{
+    struct history_op h = op->h;
+    if (op->state != SIM_OP_OVER || h.outcome != HISTORY_OK) {
+        h.out = HISTORY_ABSENT;
+        h.ok = false;
+    }
+    bound_deadline(world, &h);
+    const char *invalid = history_op_invalid(&h);
+    if (invalid != NULL) {
+        char text[200];
+        history_op_print(&h, text, sizeof text);
+        fprintf(stderr, "history: %s: %s\n", invalid, text);
+        HK_ASSERT(invalid == NULL);
+    }
+    return h;
+}
+
+static struct history gather(const struct world *world, bool registers_only, uint32_t life)
+{
     const struct clients *cs = &world->clients;
     struct history history = {.ops = calloc(cs->ops_n + 1, sizeof *history.ops)};
     HK_ASSERT(history.ops != NULL);
     for (size_t i = 0; i < cs->ops_n; i++) {
         const struct sim_op *op = &cs->ops[i];
-        bool wanted = !registers_only || cs->keys[op->key].class == KEY_REGISTER;
-        wanted = wanted && op->h.begin_us > 2 * from && op->h.begin_us <= 2 * to;
-        /* What no worker ever saw has no effect, and no beginning. */
-        if (op->extra || op->weak || !wanted || op->h.begin_us == 0) {
-            continue;
+        if (is_wanted(world, op, life) &&
+            (!registers_only || cs->keys[op->key].class == KEY_REGISTER)) {
+            history.ops[history.n++] = history_of(world, op);
         }
-        struct history_op h = op->h;
-        if (op->state != SIM_OP_OVER || h.outcome != HISTORY_OK) {
-            h.out = HISTORY_ABSENT;
-            h.ok = false;
-        }
-        bound_deadline(world, &h);
-        const char *invalid = history_op_invalid(&h);
-        if (invalid != NULL) {
-            char text[200];
-            history_op_print(&h, text, sizeof text);
-            fprintf(stderr, "history: %s: %s\n", invalid, text);
-            HK_ASSERT(invalid == NULL);
-        }
-        history.ops[history.n++] = h;
     }
     return history;
 }
@@ -103,6 +115,47 @@ static void tighten(const struct world *world)
             }
         }
     }
+}
+
+/* Each connection of a client is a session. */
+static struct sequential_history gather_sequential(const struct world *world, uint32_t life)
+{
+    const struct clients *cs = &world->clients;
+    struct sequential_history history = {.ops = calloc(cs->ops_n + 1, sizeof *history.ops)};
+    uint32_t first[CLIENTS_MAX + SIM_NODES_MAX];
+    uint32_t sessions = 0;
+    HK_ASSERT(history.ops != NULL);
+    for (uint32_t i = 0; i < cs->n; i++) {
+        first[i] = sessions;
+        sessions += cs->at[i].connection + 1;
+    }
+    for (size_t i = 0; i < cs->ops_n; i++) {
+        const struct sim_op *op = &cs->ops[i];
+        if (is_wanted(world, op, life)) {
+            history.ops[history.n++] = (struct sequential_op){
+                .h = history_of(world, op),
+                .version = op->h.outcome == HISTORY_OK ? stamp_version(op->version) : 0,
+                .session = first[op->client] + op->connection,
+            };
+        }
+    }
+    return history;
+}
+
+static void judge_sequential(struct world *world, uint32_t life)
+{
+    struct sequential_history history = gather_sequential(world, life);
+    struct check_report report = {0};
+    enum check_result result = check_sequential(&history, &report);
+    world->result->stats.states += report.states;
+    HK_ASSERT(result != CHECK_NOMEM);
+    if (result == CHECK_REFUSED) {
+        world_violation(world,
+                        "the history is not sequentially consistent; times are steps, "
+                        "doubled:\n%s",
+                        report.text);
+    }
+    free(history.ops);
 }
 
 static void keep_refused(struct world *world, const struct history *history, uint64_t key)
@@ -151,10 +204,16 @@ static void judge(struct world *world, const struct history *history, enum check
  * what had an unknown outcome then cannot happen any more: each life has a history of its own. */
 void judge_histories(struct world *world)
 {
-    tighten(world);
+    if (world->setup.engine == &hermes_ops) {
+        tighten(world);
+    }
     /* What was seen counts in stranded runs as well; and what is too hard hides no other fault. */
     for (uint32_t life = 0; life < world->lives_n && world->result->verdict != SIM_VIOLATION;
          life++) {
+        if (world->setup.sequential) {
+            judge_sequential(world, life);
+            continue;
+        }
         struct history registers = gather(world, true, life);
         struct check_report report = {0};
         judge(world, &registers, check_registers(&registers, &report), &report);

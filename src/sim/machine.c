@@ -235,17 +235,30 @@ static void clear_actor(struct actor *a)
     a->spins = 0;
 }
 
+static void configure_engine(struct machine *m)
+{
+    const struct setup *s = &m->world->setup;
+    union engines_config *config = &m->process->engine;
+    const struct engines_options options = {.mlt_us = m->world->config->lanes ? 16 * s->lease_us
+                                                                              : s->mlt_us,
+                                            .grace_us = s->grace_us,
+                                            .ack_to_all = s->o3};
+    engines_configure(s->engine, &options, config);
+    m->process->ops = *s->engine;
+    if (m->world->config->lanes) {
+        m->process->ops.port_needs |= PORT_ORDERED;
+    }
+    if (s->engine == &hermes_ops) {
+        config->hermes.rules_off = m->world->config->engine_rules_off;
+    }
+}
+
 static void describe_node(struct machine *m, struct node_config *config)
 {
     const struct setup *s = &m->world->setup;
     const struct sim_config *sim = m->world->config;
     struct random *chance = &m->world->chance_machines;
-    m->process->hermes = (struct hermes_config){
-        .mlt_us = s->mlt_us,
-        .grace_us = s->grace_us,
-        .ack_to_all = s->o3,
-        .rules_off = sim->hermes_rules_off,
-    };
+    configure_engine(m);
     *config = (struct node_config){
         .self = m->id,
         .workers = m->workers,
@@ -280,8 +293,8 @@ static void describe_node(struct machine *m, struct node_config *config)
         .seed = random_next(chance),
     };
     config->spaces[0] = (struct space_config){
-        .ops = &hermes_ops,
-        .engine = &m->process->hermes,
+        .ops = &m->process->ops,
+        .engine = &m->process->engine,
         .async_reads = s->async,
         .store = {.memory_max = s->memory_max,
                   .value_bytes_max = 65536,

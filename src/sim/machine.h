@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/hermes/hermes.h"
+#include "node/engines.h"
 #include "node/node.h"
 #include "resp/host.h"
 #include "sim/network.h"
@@ -58,7 +58,8 @@ enum machine_state {
 /* What the node of a process holds pointers to; the process may come to be elsewhere. */
 struct process {
     struct machine *machine;
-    struct hermes_config hermes;
+    struct engine_ops ops;
+    union engines_config engine;
     struct resp_host host; /* of its connections */
 };
 

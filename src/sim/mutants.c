@@ -6,19 +6,23 @@
 #include "base/assert.h"
 #include "base/flips.h"
 #include "engine/hermes/hermes.h"
+#include "node/engines.h"
 #include "node/node.h"
 #include "view/machine.h"
+
+enum owner { OWNER_VIEW, OWNER_NODE, OWNER_ENGINE };
 
 struct family {
     const char *name;
     const char *const *rules;
     uint32_t n;
+    enum owner owner;
 };
 
 static const struct family families[] = {
-    {"view", view_rule_names, VIEW_RULES},
-    {"hermes", hermes_rule_names, HERMES_RULES},
-    {"node", node_rule_names, NODE_RULES},
+    {"view", view_rule_names, VIEW_RULES, OWNER_VIEW},
+    {"hermes", hermes_rule_names, HERMES_RULES, OWNER_ENGINE},
+    {"node", node_rule_names, NODE_RULES, OWNER_NODE},
 };
 #define FAMILIES (sizeof families / sizeof families[0])
 
@@ -137,10 +141,32 @@ void mutant_switch_off(uint32_t i, struct sim_config *config)
         config->flips_on |= UINT64_C(1) << (i - RULES);
         return;
     }
+    const char *engine = mutant_engine(i);
     const struct family *family = family_of(&i);
-    uint64_t *rules[] = {&config->view_rules_off, &config->hermes_rules_off,
-                         &config->node_rules_off};
-    *rules[family - families] |= UINT64_C(1) << i;
+    uint64_t *rules[] = {[OWNER_VIEW] = &config->view_rules_off,
+                         [OWNER_NODE] = &config->node_rules_off,
+                         [OWNER_ENGINE] = &config->engine_rules_off};
+    const char *runs = config->engine != NULL ? config->engine : engines_at(0)->name;
+    if (engine == NULL || strcmp(engine, runs) == 0) {
+        *rules[family->owner] |= UINT64_C(1) << i;
+    }
+}
+
+const char *mutant_engine(uint32_t i)
+{
+    char name[MUTANT_NAME_BYTES];
+    mutant_name(i, name);
+    for (uint32_t k = 0; engines_at(k) != NULL; k++) {
+        const char *engine = engines_at(k)->name;
+        char rule[MUTANT_NAME_BYTES];
+        char flip[MUTANT_NAME_BYTES];
+        snprintf(rule, sizeof rule, "%s:", engine);
+        snprintf(flip, sizeof flip, "flip:engine/%s/", engine);
+        if (strncmp(name, rule, strlen(rule)) == 0 || strncmp(name, flip, strlen(flip)) == 0) {
+            return engine;
+        }
+    }
+    return NULL;
 }
 
 uint32_t mutant_find(const char *name)

@@ -14,7 +14,9 @@
 uint32_t mutants_count(void);
 /* The name of rule i, 0 <= i < mutants_count(). */
 void mutant_name(uint32_t i, char name_out[MUTANT_NAME_BYTES]);
-/* Switches rule i off in runs of this configuration. */
+/* The engine whose rule or operator i is; NULL: it is no engine's. */
+const char *mutant_engine(uint32_t i);
+/* Switches rule i off in runs of this configuration, if it is not of another engine. */
 void mutant_switch_off(uint32_t i, struct sim_config *config);
 /* mutants_count() if there is no such rule. */
 uint32_t mutant_find(const char *name);

@@ -345,7 +345,9 @@ void sim_report_json(const struct sim_report *report, double wall_seconds, FILE 
 {
     char hash[17];
     json_t *json = json_object();
-    json_object_set_new(json, "engine", json_string("hermes"));
+    json_object_set_new(
+        json, "engine",
+        json_string(report->config.engine != NULL ? report->config.engine : "hermes"));
     json_object_set_new(json, "nodes", number(report->config.nodes));
     json_object_set_new(json, "from", number(report->from));
     json_object_set_new(json, "seeds", number(report->seeds));

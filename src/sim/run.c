@@ -241,6 +241,9 @@ static void look(struct world *world)
         break;
     case PHASE_EQUAL:
         if (replicas_equal(world, &why)) {
+            if (world->setup.sequential) {
+                ghost_check_newest(world);
+            }
             black_out(world);
         }
         break;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "node/engines.h"
 #include "sim/setup_internal.h"
 
 const char *const sim_fault_names[SIM_FAULTS] = {
@@ -393,6 +394,19 @@ static void leave_out(const struct sim_config *config, struct setup *s)
     s->versions = (s->drawn & 1u << SIM_FAULT_VERSIONS) != 0;
 }
 
+/* What the seed draws, it draws for all engines. */
+static void choose_engine(const struct sim_config *config, struct setup *s)
+{
+    s->engine = config->engine == NULL ? &hermes_ops : engines_find(config->engine);
+    HK_ASSERT(s->engine != NULL);
+    s->sequential = (s->engine->traits & ENGINE_READS_FOLLOW) != 0;
+    if (s->engine != &hermes_ops) {
+        HK_ASSERT(config->o3 != SIM_ON && config->async != SIM_ON);
+        s->o3 = false;
+        s->async = false;
+    }
+}
+
 void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *setup_out)
 {
     HK_ASSERT(config->nodes >= 1 && config->nodes <= SIM_NODES_MAX);
@@ -408,6 +422,7 @@ void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *se
     s->ops = config->ops == 0 ? ops : config->ops;
     s->o3 = choose(&d, config->o3, 300);
     s->async = choose(&d, config->async, allowed(&d, SIM_FAULT_DRIFT) ? 300 : 200);
+    choose_engine(config, s);
     draw_gentle(&d);
     draw_protocol(&d);
     s->horizon_us = 6 * s->lease_us;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/nodeset.h"
+#include "engine/engine.h"
 #include "sim/sim.h"
 #include "sim/text.h"
 
@@ -88,6 +89,8 @@ struct mix {
 
 struct setup {
     uint64_t seed;
+    const struct engine_ops *engine;
+    bool sequential;   /* of the engine: reads may lag, and answers name their places in a log */
     uint32_t nodes;    /* configured at first */
     uint32_t machines; /* and spare ones */
     uint32_t workers;  /* of the node that has the most */

@@ -182,11 +182,11 @@ static void add_number(const char *option, uint64_t number, struct text *to)
 static void add_mutants(const struct sim_config *config, struct text *to)
 {
     for (uint32_t i = 0; i < mutants_count(); i++) {
-        struct sim_config one = {.nodes = 0};
+        struct sim_config one = {.engine = config->engine};
         char name[MUTANT_NAME_BYTES];
         mutant_switch_off(i, &one);
         if ((one.view_rules_off & config->view_rules_off) != 0 ||
-            (one.hermes_rules_off & config->hermes_rules_off) != 0 ||
+            (one.engine_rules_off & config->engine_rules_off) != 0 ||
             (one.node_rules_off & config->node_rules_off) != 0 ||
             (one.flips_on & config->flips_on) != 0) {
             mutant_name(i, name);
@@ -204,6 +204,9 @@ static void add_choice(const char *name, enum sim_choice choice, struct text *to
 
 void shrink_options(const struct sim_config *config, struct text *to)
 {
+    if (config->engine != NULL) {
+        text_add(to, " --engine %s", config->engine);
+    }
     add_number("--nodes", config->nodes, to);
     add_number("--workers", config->workers, to);
     add_number("--ops", config->ops, to);
@@ -229,5 +232,5 @@ void shrink_options(const struct sim_config *config, struct text *to)
     add_number("--clients", config->clients_max, to);
     add_number("--keys", config->keys_max, to);
     add_number("--until", config->until, to);
-    text_add(to, "%s", config->tamper ? " --tamper" : "");
+    text_add(to, "%s%s", config->lanes ? " --lanes" : "", config->tamper ? " --tamper" : "");
 }

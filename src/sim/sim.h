@@ -55,10 +55,11 @@ enum sim_choice {
 };
 
 struct sim_config {
-    uint32_t nodes;   /* 1 .. SIM_NODES_MAX */
-    uint32_t workers; /* of each node, 1 .. SIM_WORKERS_MAX; 0: drawn */
-    uint32_t ops;     /* successful operations wanted of a run; 0: drawn, 300 .. 500 */
-    uint32_t faults;  /* bits of enum sim_fault that may happen; another set is another run */
+    const char *engine; /* as engines_find knows it; NULL: hermes */
+    uint32_t nodes;     /* 1 .. SIM_NODES_MAX */
+    uint32_t workers;   /* of each node, 1 .. SIM_WORKERS_MAX; 0: drawn */
+    uint32_t ops;       /* successful operations wanted of a run; 0: drawn, 300 .. 500 */
+    uint32_t faults;    /* bits of enum sim_fault that may happen; another set is another run */
     /* For shrinking: what of that which the seed draws is left out, so that all else is drawn as
      * without it. Entries of the fault plan by their index, as a set of bits, and kinds (weather,
      * clocks, versions, and all entries of that kind). */
@@ -67,15 +68,17 @@ struct sim_config {
     uint32_t clients_max; /* 0: as many as are drawn */
     uint32_t keys_max;    /* that clients share; 0: as many as are drawn */
     uint64_t until; /* the run ends before this step, and its history is checked; 0: it goes on */
-    enum sim_choice o3;    /* [H] O3: ACKs to all */
+    enum sim_choice o3;    /* [H] O3: ACKs to all. Both only of hermes */
     enum sim_choice async; /* [H] 4.3.6: a majority confirms reads */
+    bool lanes;            /* for tests: an engine that does without order gets it, and so does
+                              not need to send anything again */
     bool tamper;           /* for tests: one read is recorded wrongly, which must be noticed */
     bool waver;            /* for tests: the run has another hash than it should */
     FILE *trace;           /* everything that happens, for people; NULL: nothing */
-    /* HK_MUTANTS builds only: bits of enum view_rule, hermes_rule, node_rule. */
+    /* HK_MUTANTS builds only: bits of enum view_rule, node_rule, and of the engine's rules. */
     uint64_t view_rules_off;
-    uint64_t hermes_rules_off;
     uint64_t node_rules_off;
+    uint64_t engine_rules_off;
     uint64_t flips_on; /* ... and operators of base/flips.h */
 };
 

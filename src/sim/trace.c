@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "base/meta.h"
+#include "engine/hermes/hermes.h"
 #include "engine/hermes/messages.h"
 #include "sim/world.h"
 #include "view/message.h"
@@ -113,7 +114,7 @@ static void print_view_msg(FILE *to, struct bytes body)
     }
 }
 
-const char *trace_msg_name(uint8_t kind)
+const char *trace_msg_name(const struct world *world, uint8_t kind)
 {
     switch (kind) {
     case MSG_CHUNK_ASK:
@@ -121,7 +122,9 @@ const char *trace_msg_name(uint8_t kind)
     case MSG_CHUNK:
         return "CHUNK";
     default:
-        return kind > 0 && kind < HERMES_KIND_END ? hermes_kind_names[kind] : "?";
+        return world->setup.engine == &hermes_ops && kind > 0 && kind < HERMES_KIND_END
+                   ? hermes_kind_names[kind]
+                   : "?";
     }
 }
 
@@ -146,8 +149,9 @@ static void print_batch(struct world *world, struct bytes body)
             return;
         }
         body = bytes_of(body.at + used, body.n - used);
-        fprintf(to, "\n          %s flags %x epoch %" PRIu32 " ts %" PRIu64 ".%" PRIu32,
-                trace_msg_name(m.kind), m.flags, m.epoch, stamp_version(m.ts), stamp_cid(m.ts));
+        fprintf(to, "\n          %s %u flags %x epoch %" PRIu32 " ts %" PRIu64 ".%" PRIu32,
+                trace_msg_name(world, m.kind), m.kind, m.flags, m.epoch, stamp_version(m.ts),
+                stamp_cid(m.ts));
         fprintf(to, " slot %" PRIx32 ".%" PRIu32 " arg %" PRIx64, m.slot, m.gen, m.arg);
         if (m.key.n > 0) {
             print_key(to, m.key);

@@ -34,8 +34,8 @@ static inline bool trace_wanted(const struct trace *trace)
 void trace_line(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What a frame says, message by message, and what becomes of it. */
 void trace_frame(struct world *world, const char *what, const struct frame *frame);
-/* "INV", ...: the hermes engine's and the node's messages. */
-const char *trace_msg_name(uint8_t kind);
+/* "INV", ...: the hermes engine's and the node's messages; "?": another engine's. */
+const char *trace_msg_name(const struct world *world, uint8_t kind);
 void trace_view(struct world *world, uint8_t node, const struct view *view);
 
 #endif

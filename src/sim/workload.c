@@ -29,7 +29,8 @@ uint32_t workload_add_key(struct world *world, enum key_class class)
     }
     sim_key_init(&cs->keys[cs->keys_n], class, cs->keys_n);
     cs->keys[cs->keys_n].fleeting =
-        class != KEY_REGISTER && random_chance(&world->chance_clients, 350000);
+        class != KEY_REGISTER && random_chance(&world->chance_clients, 350000) &&
+        !world->setup.sequential; /* what expires has no number for check_sequential */
     return cs->keys_n++;
 }
 

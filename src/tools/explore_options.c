@@ -78,10 +78,10 @@ bool explore_options_mutate(uint32_t i, struct explore_options *options)
 {
     struct sim_config config = {.nodes = 0};
     mutant_switch_off(i, &config);
-    options->rules_off[EXPLORE_HERMES] |= config.hermes_rules_off;
+    options->rules_off[EXPLORE_HERMES] |= config.engine_rules_off;
     options->rules_off[EXPLORE_VIEW] |= config.view_rules_off;
     options->flips_on |= config.flips_on;
-    return (config.hermes_rules_off | config.view_rules_off | config.flips_on) != 0;
+    return (config.engine_rules_off | config.view_rules_off | config.flips_on) != 0;
 }
 
 static bool mutants_possible(void)

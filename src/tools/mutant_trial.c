@@ -125,7 +125,7 @@ static void search(const struct mutant_trial *trial, struct shared *shared)
     }
     struct explore_request request = {
         .rules_off =
-            trial->explore->family == EXPLORE_VIEW ? off.view_rules_off : off.hermes_rules_off,
+            trial->explore->family == EXPLORE_VIEW ? off.view_rules_off : off.engine_rules_off,
         /* The code as it is goes through the very same model. */
         .altered = true,
         .bounds = {.states_max = trial->states_max},

@@ -124,6 +124,10 @@ static bool try_seeds(const struct hunt *hunt, struct job *job, uint32_t nodes, 
     const struct mutant_hint *hint = mutant_hint(job->mutant);
     struct mutant_trial trial = {.sim = options->config, .from = options->from + first, .seeds = n};
     trial.sim.nodes = nodes;
+    const char *engine = mutant_engine(job->mutant);
+    if (engine != NULL && strcmp(engine, "hermes") != 0) {
+        trial.sim.engine = engine;
+    }
     if (hint != NULL) {
         trial.sim.o3 = hint->o3 == SIM_DRAWN ? trial.sim.o3 : hint->o3;
         trial.sim.async = hint->async == SIM_DRAWN ? trial.sim.async : hint->async;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/engines.h"
 #include "sim/mutants.h"
 #include "tools/commands.h"
 
@@ -19,7 +20,7 @@ static const char help[] =
     "what the clients saw, what the nodes hold, and that all is well again after the faults.\n"
     "Exit status: 0 no violation, 1 a violation, 2 a wrong option.\n"
     "\n"
-    "  --engine NAME     the engine: hermes (default)\n"
+    "  --engine NAME     the engine: hermes (default), craq, zab\n"
     "  --nodes N         nodes of the cluster, 1 to 9 (3)\n"
     "  --workers N       workers of each node, 1 to 3 (drawn by the seed)\n"
     "  --seeds N         how many seeds (100)\n"
@@ -70,6 +71,7 @@ enum option_id {
     OPTION_KEYS,
     OPTION_UNTIL,
     OPTION_NO_SHRINK,
+    OPTION_LANES,
     OPTION_TAMPER,
     OPTION_WAVER,
     OPTION_TRACE,
@@ -101,6 +103,7 @@ static const struct option long_options[] = {
     {"keys", required_argument, NULL, OPTION_KEYS},
     {"until", required_argument, NULL, OPTION_UNTIL},
     {"no-shrink", no_argument, NULL, OPTION_NO_SHRINK},
+    {"lanes", no_argument, NULL, OPTION_LANES},
     {"tamper", no_argument, NULL, OPTION_TAMPER},
     {"waver", no_argument, NULL, OPTION_WAVER},
     {"trace", no_argument, NULL, OPTION_TRACE},
@@ -211,12 +214,24 @@ static bool parse_skip(const char *list, uint64_t *skip)
     }
 }
 
-static bool parse_engine(const char *name)
+static bool parse_engine(const char *name, struct sim_config *config)
 {
-    if (strcmp(name, "hermes") != 0) {
-        fprintf(stderr, "horkos sim: there is no engine \"%s\" (only hermes)\n", name);
+    const struct engine_ops *ops = engines_find(name);
+    if (ops == NULL) {
+        fprintf(stderr, "horkos sim: there is no engine \"%s\"; known are:", name);
+        for (uint32_t i = 0; engines_at(i) != NULL; i++) {
+            fprintf(stderr, " %s", engines_at(i)->name);
+        }
+        fprintf(stderr, "\n");
         return false;
     }
+    /* Nothing said and the first engine said are the same. */
+    const char *engine = ops == engines_at(0) ? NULL : ops->name;
+    if (config->engine_rules_off != 0 && engine != config->engine) {
+        fprintf(stderr, "horkos sim: a rule of another engine than %s is switched off\n", name);
+        return false;
+    }
+    config->engine = engine;
     return true;
 }
 
@@ -243,6 +258,15 @@ static bool parse_mutant(const char *name, struct sim_config *config)
             mutant_name(i, known);
             fprintf(stderr, "  %s\n", known);
         }
+        return false;
+    }
+    const char *engine = mutant_engine(i);
+    if (engine != NULL && config->engine == NULL && config->engine_rules_off == 0) {
+        (void)parse_engine(engine, config);
+    }
+    if (engine != NULL &&
+        strcmp(engine, config->engine != NULL ? config->engine : engines_at(0)->name) != 0) {
+        fprintf(stderr, "horkos sim: %s is not of this engine\n", name);
         return false;
     }
     mutant_switch_off(i, config);
@@ -273,6 +297,9 @@ static bool parse_smaller(int id, const char *text, struct sim_options *o, bool 
     case OPTION_NO_SHRINK:
         o->shrink = false;
         return true;
+    case OPTION_LANES:
+        c->lanes = true;
+        return true;
     case OPTION_TAMPER:
         c->tamper = true;
         return true;
@@ -293,7 +320,7 @@ static bool parse_one(int id, const char *text, struct sim_options *o)
     }
     switch (id) {
     case OPTION_ENGINE:
-        return parse_engine(text);
+        return parse_engine(text, c);
     case OPTION_NODES:
         return parse_small("nodes", text, 1, SIM_NODES_MAX, &c->nodes);
     case OPTION_WORKERS:
@@ -366,6 +393,10 @@ int sim_options_parse(int argc, char **argv, struct sim_options *options_out, bo
     }
     if (optind < argc) {
         fprintf(stderr, "horkos sim: what does \"%s\" mean? See horkos sim --help\n", argv[optind]);
+        return STATUS_USAGE;
+    }
+    if (o->config.engine != NULL && (o->config.o3 == SIM_ON || o->config.async == SIM_ON)) {
+        fprintf(stderr, "horkos sim: --o3 and --async are for hermes\n");
         return STATUS_USAGE;
     }
     if (o->config.trace != NULL && !o->replay) {

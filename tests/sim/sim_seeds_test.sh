@@ -51,6 +51,10 @@ run 1 $((seeds / 20))
 run 3 $((seeds / 10)) --async --from 5000
 run 3 $((seeds / 10)) --o3 --from 6000
 
+# Lanes bring what Hermes does not send again.
+run 3 $((seeds / 5)) --lanes --from 7000
+run 5 $((seeds / 20)) --lanes --from 7000
+
 # Seeds that once showed a fault, each with its options.
 again() {
     "$program" sim --engine hermes --nodes "$1" --from "$2" --seeds 1 --json >"$work/report" || {
