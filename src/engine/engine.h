@@ -46,7 +46,8 @@ enum ev_kind {
     EV_KEY,    /* flow: the key machine emitted EFF_FLOW with `code` */
     EV_SWEEP,  /* key: the background walk passes; at any moment, any number of times */
     EV_FLUSH,  /* worker-wide flow (mine NULL; ENGINE_WORKER_FLOW): everything that had arrived for
-                  this poll has been stepped. EV_VIEW comes to it as well */
+                  this poll has been stepped. Comes again as long as it has effects. EV_VIEW comes to
+                  it as well */
 };
 
 struct event {
@@ -60,6 +61,9 @@ struct event {
     uint64_t random;         /* fresh for each event */
     uint64_t key_hash;       /* the same on every member; given with EV_SWEEP and ROUTE_WORKER */
     uint64_t local_hash;     /* of the key in this node's store; given to key machines */
+    uint64_t taken;          /* the log's entries up to here had stepped their keys before this step
+                                began; given where the engine keeps a log */
+    uint64_t log_bytes;      /* worker-wide flow: what the log's entries need */
     const struct view *view; /* the view that this worker has adopted */
     const struct msg *msg;   /* EV_MSG */
     const void *config;      /* the engine's own configuration of this space */
@@ -85,12 +89,15 @@ enum eff_kind {
     EFF_ASK,  /* key, EV_READ: the read waits for the spare slot's flow, which ends with EFF_REPLY:
                    REPLY_VALUE or REPLY_AGAIN */
     EFF_KEEP, /* worker-wide flow, EV_MSG: the message becomes entry `ts` of this node's log of the
-                   space; entries are numbered without gaps */
+                  space, as kind `code` with `flags`, ts and arg (`set`) of this effect, the rest as
+                  it came; entries are numbered without gaps */
     EFF_TAKE, /* worker-wide flow: the log's entries up to `ts` that were not taken before step the
-                   key machine, in their order, with EV_MSG; they stay in the log */
-    EFF_TRIM, /* worker-wide flow: entries up to `ts` (taken ones) are needed no more */
-    EFF_SEND_KEPT, /* worker-wide flow: the log's entries from `ts` to `set` go to node `to` as
-                      messages `code`, each as it came but for code and epoch */
+                  key machine, in their order, with EV_MSG; they stay in the log. The node may be
+                  interrupted: event.taken says how far it came */
+    EFF_TRIM, /* worker-wide flow: entries up to `ts`, all of them taken, are needed no more. A log
+                  that has not reached `ts` begins behind it, and they count as taken */
+    EFF_SEND_KEPT, /* worker-wide flow: `slot` entries of the log, from `ts` on, go to every node of
+                      `set` as messages `code`, each as it was kept but for code and epoch */
 };
 
 /* Codes that the node knows; an engine's own start at CODE_ENGINE_FIRST. */
@@ -99,6 +106,8 @@ enum {
                               back while an earlier command of the session is unfinished ... */
     FLOW_CODE_NUDGE = 1,   /* EV_KEY from the node: ... and nudges the flow later, which emits
                               KEY_CODE_COMPLETE again if it still holds in the current epoch */
+    FLOW_CODE_READY = 2,   /* EV_KEY from the node: engine_ops.ready turned true in the adopted
+                              view, and what key steps had told this flow before has been told */
     CODE_ENGINE_FIRST = 8,
 };
 
@@ -186,7 +195,10 @@ struct engine_ops {
     /* How a stored item travels in a chunk of a join: fills msg->kind and msg->flags for EV_MSG at
      * the joiner. */
     void (*item)(const struct key_meta *meta, struct msg *msg_out);
-    /* Whether this node may serve the space, as worker 0's worker-wide state says; NULL: always. */
+    /* Whether this member is level with the others in the view that worker 0 adopted last, as its
+     * worker-wide state says; NULL: always. Until then the node issues no update, is not in the
+     * epoch (donates nothing, is not promoted), and, if it never was as an operational member,
+     * serves no reads either. */
     bool (*ready)(const void *worker);
 };
 
