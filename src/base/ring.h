@@ -190,6 +190,15 @@ static inline bool ring_mpsc_pop(struct ring_mpsc *r, void *element_out)
     return true;
 }
 
+/* Consumer only: whether everything has been popped that was pushed, or was being pushed, before
+ * whatever the consumer has seen of the producers; an element that hides behind another producer's
+ * unfinished one is not overlooked. */
+static inline bool ring_mpsc_drained(struct ring_mpsc *r)
+{
+    /* acquire: what the consumer knows of a producer's later deeds came with its claim. */
+    return atomic_load_explicit(&r->tail, memory_order_acquire) == r->head;
+}
+
 /* Consumer only: whether a pop would find nothing now. */
 static inline bool ring_mpsc_empty(const struct ring_mpsc *r)
 {

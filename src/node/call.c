@@ -16,6 +16,11 @@ static const struct space *space_of(const struct worker *w, const struct call *c
     return &w->node->spaces[c->op.space];
 }
 
+static uint32_t traits_of(const struct worker *w, const struct call *c)
+{
+    return space_of(w, c)->ops->traits;
+}
+
 static bool leased(const struct worker *w)
 {
     return w->now_us < w->lease_until_us || !node_rule_on(w->node, NODE_RULE_LEASE);
@@ -23,7 +28,8 @@ static bool leased(const struct worker *w)
 
 static bool serves(const struct worker *w, uint8_t space)
 {
-    return w->operational && (w->node->spaces[space].async_reads || leased(w));
+    return w->operational && (w->node->spaces[space].async_reads || leased(w)) &&
+           ordered_serves(w, space);
 }
 
 /* ---- A call's own bytes ---- */
@@ -406,7 +412,8 @@ static enum evaluated evaluate_locked(struct worker *w, struct call *c, const st
     struct op_state next;
     struct answer answer;
     bool changed = false;
-    if (op->kind == OP_DELETE && (op->flags & OPF_BLIND) != 0 && ref->object == NULL) {
+    if (op->kind == OP_DELETE && (op->flags & OPF_BLIND) != 0 && ref->object == NULL &&
+        (traits_of(w, c) & ENGINE_READS_FOLLOW) == 0) {
         answer = (struct answer){.kind = ANSWER_OK}; /* nothing to delete: not even a tombstone */
     } else if (err == HK_OK) {
         err = op_evaluate(op, &old, w->wall_ms, w->evaluated + 8, w->node->evaluated_bytes - 8,
@@ -480,7 +487,8 @@ static void call_update(struct worker *w, struct call *c)
                         .key = c->op.key,
                         .number = (int64_t)c->expired_ms};
     const struct op *op = c->expired_ms != 0 ? &expire : &c->op;
-    if (list_empty(&w->flows_free) || (space->lanes && lanes_clogged(w))) {
+    if (list_empty(&w->flows_free) || !ordered_issues(w, c->op.space) ||
+        (space->lanes && lanes_clogged(w))) {
         call_delay(w, c, w->now_us + TRY_AGAIN_US);
         return;
     }
@@ -498,6 +506,7 @@ static void call_update(struct worker *w, struct call *c)
     struct step s;
     step_init(w, &s, c->op.space, EV_UPDATE);
     s.event.rmw = op_is_rmw(op);
+    s.event.taken = ordered_taken(w, c->op.space);
     switch (evaluate_locked(w, c, op, &s, &ref)) {
     case EVALUATED_CHANGE:
         issue_locked(w, c, &s, &ref);
@@ -513,8 +522,11 @@ static void call_update(struct worker *w, struct call *c)
     }
 }
 
-static int refusal(const struct worker *w)
+static int refusal(const struct worker *w, const struct call *c)
 {
+    if (w->operational && leased(w) && !ordered_serves(w, c->op.space)) {
+        return HK_ERR_LOADING;
+    }
     enum view_status status =
         (enum view_status)atomic_load_explicit(&w->node->status, memory_order_relaxed);
     return status == VIEW_STATUS_JOINING ? HK_ERR_LOADING : HK_ERR_UNAVAILABLE;
@@ -529,9 +541,10 @@ void call_run(struct worker *w, struct call *c)
         return;
     }
     if (!serves(w, c->op.space)) {
-        int err = refusal(w);
+        int err = refusal(w, c);
         uint64_t until = c->arrived_us + w->node->config.no_lease_us;
-        if (err == HK_ERR_LOADING || w->now_us >= until || c->session == SESSION_NONE) {
+        if ((err == HK_ERR_LOADING && !w->operational) || w->now_us >= until ||
+            c->session == SESSION_NONE) {
             call_fail(w, c, err);
         } else {
             uint64_t soon = w->now_us + TRY_AGAIN_US;
@@ -539,7 +552,11 @@ void call_run(struct worker *w, struct call *c)
         }
         return;
     }
-    if (c->update || c->expired_ms != 0) {
+    if ((traits_of(w, c) & ENGINE_READS_FOLLOW) != 0 && !session_may_start(w, c)) {
+        /* An earlier update of its session was lost meanwhile and goes first. */
+        list_remove(&c->link);
+        c->state = CALL_QUEUED;
+    } else if (c->update || c->expired_ms != 0) {
         call_update(w, c);
     } else {
         call_read(w, c);

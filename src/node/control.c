@@ -186,6 +186,11 @@ static void report(struct worker *w, _Atomic uint64_t *set, enum view_event_kind
 
 static bool all_adopted(const struct node *n, uint32_t epoch)
 {
+    const struct worker *control = &n->workers[0];
+    if (view_has(&control->view, n->config.self, n->config.view.nonce) &&
+        !ordered_all_ready(n, epoch)) {
+        return false;
+    }
     for (uint32_t i = 0; i < n->config.workers; i++) {
         /* acquire: pairs with the release in control_adopt; whatever that worker did in its old
          * epoch has happened. */
@@ -303,6 +308,9 @@ void control_adopt(struct worker *w)
         sweep_restart(w);
     }
     step_flows(w);
+    if (w->index == 0) {
+        ordered_view(w);
+    }
     if (w->early_bytes > 0) {
         input_early(w);
     }

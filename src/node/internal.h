@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "base/ring.h"
 #include "node/lane.h"
+#include "node/log.h"
 #include "node/node.h"
 #include "node/wheel.h"
 #include "view/machine_state.h"
@@ -154,6 +155,14 @@ struct space {
     bool async_reads;
     bool ordered; /* its engine needs order ... */
     bool lanes;   /* ... and the port does not give it */
+
+    /* Of engines with worker-wide flows (ordered.c). Worker 0's: */
+    struct log log;
+    uint64_t take_due_us; /* when it goes on with entries that it could not take */
+    /* What it tells the others: */
+    _Atomic uint64_t taken;       /* log.taken, after its keys have their values */
+    _Atomic uint32_t ready_epoch; /* the last epoch in which ops->ready held */
+    _Atomic bool serves;          /* it held in one in which this process was operational */
 };
 
 /* ---- Joining: worker 0 of a shadow copies every space from a donor (transfer.c) ---- */
@@ -205,6 +214,7 @@ struct worker {
     struct random random;
     struct store_thread *threads[SPACES_MAX];
     void *engine_state[SPACES_MAX];
+    uint32_t ready_told[SPACES_MAX]; /* the epoch in which its flows were told FLOW_CODE_READY */
 
     struct flow *flows_memory;
     struct list_link flows; /* in issue order */
@@ -228,6 +238,14 @@ struct worker {
     nodeset out_pending; /* peers whose outbox is not empty */
     struct outbox self;  /* messages to this worker itself */
     struct lanes lanes;
+
+    /* Messages to and from the node's other workers (aside.c). */
+    struct outbox *aside;   /* by worker */
+    uint64_t aside_pending; /* workers whose outbox is not empty */
+    bool aside_ready;
+    void *parcel_cells;
+    void *parcel_back_cells;
+
     uint64_t moved;  /* bytes of frames, messages and answers in this part of the poll */
     bool unfinished; /* the last poll moved so much that it may have left something */
 
@@ -249,6 +267,8 @@ struct worker {
     /* Written by others. */
     struct ring_mpsc mail; /* outcomes of flows: room for every flow, so never full */
     struct ring_mpsc wakes;
+    struct ring_mpsc parcels;      /* from other workers */
+    struct ring_mpsc parcels_back; /* buffers that they have emptied */
     void *mail_cells;
     void *wake_cells;
     _Atomic bool wake_all; /* a wake-up found no room */
@@ -268,6 +288,8 @@ struct node {
     struct worker *workers; /* config.workers of them */
     uint32_t evaluated_bytes;
     uint8_t first_space;         /* the lowest that exists */
+    uint32_t wide;               /* bits: spaces whose engine has ENGINE_WORKER_FLOW ... */
+    uint32_t gated;              /* ... and those whose engine says when it is ready */
     struct hash_secret portable; /* the same on every member of a generation */
     uint64_t portable_generation;
 
@@ -340,8 +362,9 @@ void step_key(struct worker *w, struct step *s);
 /* Steps a flow; it may be gone afterwards. */
 void step_flow(struct worker *w, struct flow *f, enum ev_kind kind, uint8_t code,
                const struct msg *msg, uint8_t from);
-/* Steps the flow machine of the whole worker (ROUTE_WORKER). */
-void step_worker(struct worker *w, const struct msg *msg, uint8_t from);
+/* A message effect of a flow machine, and one about an ignored message. */
+void step_send(struct worker *w, uint8_t space, const struct effect *e, struct bytes key);
+void step_ignored(struct worker *w, const struct effect *e, uint8_t from);
 struct flow *flow_reserve(struct worker *w);
 void flow_give_back(struct worker *w, struct flow *f);
 void flow_open(struct worker *w, struct flow *f, const struct step *s);
@@ -351,6 +374,33 @@ struct flow *flow_of_ref(struct worker *w, uint32_t ref);
 /* Opens a flow that asks a majority to confirm the reads in worker.checking. */
 void flow_check_reads(struct worker *w);
 uint64_t portable_hash(struct worker *w, struct bytes key);
+
+/* ---- ordered.c ---- */
+/* Steps the flow machine of the whole worker (ROUTE_WORKER). Worker 0. */
+void step_worker(struct worker *w, const struct msg *msg, uint8_t from);
+/* A view was adopted; the poll's input has been stepped. Worker 0. */
+void ordered_view(struct worker *w);
+void ordered_flush(struct worker *w);
+uint64_t ordered_deadline(const struct worker *w);
+/* Whether every engine that is not always ready is so in that epoch. */
+bool ordered_all_ready(const struct node *n, uint32_t epoch);
+/* The log's entries up to there have stepped their keys. */
+uint64_t ordered_taken(const struct worker *w, uint8_t space);
+/* Whether the space may be read here, and whether updates of it may be issued. */
+bool ordered_serves(const struct worker *w, uint8_t space);
+bool ordered_issues(const struct worker *w, uint8_t space);
+/* Spaces that turned ready, but this worker's flows were not told; they may be told when all mail
+ * that had come before this look has been taken. */
+uint32_t ordered_look(const struct worker *w);
+void ordered_tell(struct worker *w, uint32_t spaces);
+
+/* ---- aside.c ---- */
+int aside_init(struct worker *w) __attribute__((warn_unused_result));
+void aside_deinit(struct worker *w);
+void aside_add(struct worker *w, uint32_t to, const struct msg *msg);
+void aside_flush(struct worker *w);
+bool aside_wanted(struct worker *w);
+uint32_t aside_take(struct worker *w, uint32_t max);
 
 /* ---- call.c ---- */
 /* Takes one request of a client (or, with SESSION_NONE, of the node); hash is its key's. */
@@ -384,6 +434,9 @@ void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const s
 /* The same; ref, if not NULL, is the locked object whose value in the store the message carries. */
 void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg,
                   const struct store_ref *ref);
+/* An entry of the space's log, as a message `kind` of the adopted epoch, to that node's worker 0. */
+void output_kept(struct worker *w, uint8_t space, uint8_t to, struct bytes entry, uint8_t kind);
+void output_box_add(struct outbox *box, const struct msg *msg);
 void output_flush(struct worker *w);
 /* Whether a value of that length need not be sent again yet: it is large, and a large one is still
  * on its way to that node. */
@@ -408,6 +461,9 @@ void lanes_init(struct worker *w);
 void lanes_deinit(struct worker *w);
 /* Adds a message for a live member to its lane; the value is copied. */
 void lanes_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg);
+/* The same for a message that is encoded, and gets this kind and the adopted epoch. */
+void lanes_encoded(struct worker *w, uint8_t to, uint8_t target_worker, struct bytes encoded,
+                   uint8_t kind);
 /* A lane frame of a member of the adopted view. */
 void lanes_frame(struct worker *w, const struct frame *f);
 /* Sends what is open, and the acknowledgements that are due. */

@@ -171,26 +171,43 @@ static void close_frame(struct worker *w, struct lane_out *lane)
     send_kept(w, lane, sequence);
 }
 
-static void send_large(struct worker *w, struct lane_out *lane, const struct msg *msg)
+/* A message, or one that stands encoded in a log and gets another kind. */
+struct item {
+    const struct msg *msg; /* NULL: it is encoded */
+    struct bytes encoded;
+    uint8_t kind;
+};
+
+static void write_item(const struct worker *w, const struct item *item, uint8_t *out)
+{
+    if (item->msg != NULL) {
+        msg_encode(item->msg, out);
+        return;
+    }
+    memcpy(out, item->encoded.at, item->encoded.n);
+    msg_readdress(out, item->kind, w->view.epoch);
+}
+
+static void send_large(struct worker *w, struct lane_out *lane, const struct item *item, uint32_t n)
 {
     close_frame(w, lane);
     uint64_t before = lane->bytes;
     uint8_t *room;
-    uint64_t sequence = lane_out_large(lane, msg_size(msg), w->view.epoch, w->now_us, &room);
-    msg_encode(msg, room);
+    uint64_t sequence = lane_out_large(lane, n, w->view.epoch, w->now_us, &room);
+    write_item(w, item, room);
     note_kept(w, before, lane->bytes);
     send_kept(w, lane, sequence);
 }
 
-void lanes_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg)
+static void send_item(struct worker *w, uint8_t to, uint8_t target_worker, const struct item *item,
+                      uint32_t n)
 {
     struct lane_out *lane = out_of(w, to, target_worker);
-    uint32_t n = msg_size(msg);
     if (lane == NULL) {
         return; /* this process is no member any more */
     }
     if (n > LANE_FRAME_FULL) {
-        send_large(w, lane, msg);
+        send_large(w, lane, item, n);
         return;
     }
     if (lane_out_full(lane, n)) {
@@ -199,7 +216,20 @@ void lanes_message(struct worker *w, uint8_t to, uint8_t target_worker, const st
     if (lane->open_bytes == 0) {
         list_push_back(&w->lanes.open, &lane->pending);
     }
-    msg_encode(msg, lane_out_room(lane, n));
+    write_item(w, item, lane_out_room(lane, n));
+}
+
+void lanes_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg)
+{
+    struct item item = {.msg = msg};
+    send_item(w, to, target_worker, &item, msg_size(msg));
+}
+
+void lanes_encoded(struct worker *w, uint8_t to, uint8_t target_worker, struct bytes encoded,
+                   uint8_t kind)
+{
+    struct item item = {.encoded = encoded, .kind = kind};
+    send_item(w, to, target_worker, &item, encoded.n);
 }
 
 /* An acknowledgement that found no frame to ride on. */

@@ -101,6 +101,10 @@ static int make_spaces(struct node *n)
         space->ops = config->ops;
         space->engine = config->engine;
         space->async_reads = config->async_reads;
+        log_init(&space->log);
+        space->take_due_us = UINT64_MAX;
+        n->wide |= (config->ops->traits & ENGINE_WORKER_FLOW) != 0 ? 1u << i : 0;
+        n->gated |= config->ops->ready != NULL ? 1u << i : 0;
     }
     return HK_OK;
 }
@@ -198,6 +202,7 @@ static int make_worker(struct worker *w, uint64_t now_us)
     w->transfer.donor = NODE_NONE;
     w->sweep.space = w->node->first_space;
     int err = make_tables(w);
+    err = err != HK_OK ? err : aside_init(w);
     return err != HK_OK ? err : make_threads(w);
 }
 
@@ -289,6 +294,7 @@ static void free_worker(struct worker *w)
     }
     output_deinit(w);
     lanes_deinit(w);
+    aside_deinit(w);
     free(w->chunk);
     free(w->early);
     free(w->early_spare);
@@ -319,6 +325,7 @@ void node_destroy(struct node *n)
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if (n->spaces[i].store != NULL) {
             store_destroy(n->spaces[i].store);
+            log_deinit(&n->spaces[i].log);
         }
     }
     free(n->effects);

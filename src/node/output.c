@@ -3,6 +3,7 @@
 #include "node/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "view/message.h"
@@ -74,7 +75,7 @@ static void send_box(struct worker *w, uint8_t to, struct outbox *box)
     w->node->env.send(w->node->env.context, w->index, to, bytes_of(box->at, n));
 }
 
-static void box_add(struct outbox *box, const struct msg *msg)
+void output_box_add(struct outbox *box, const struct msg *msg)
 {
     uint32_t at = FRAME_HEADER + box->body;
     box_reserve(box, at + msg_size(msg));
@@ -111,6 +112,18 @@ static bool give_value(struct worker *w, uint8_t to, uint8_t target_worker, cons
     return true;
 }
 
+/* The buffer that takes the next message of that many bytes to that worker. */
+static struct outbox *box_for(struct worker *w, uint8_t to, uint8_t target_worker, uint32_t bytes)
+{
+    struct outbox *box = &w->out[to];
+    if (box->body > 0 && (box->target_worker != target_worker || box->body + bytes > FRAME_FULL)) {
+        send_box(w, to, box);
+    }
+    box->target_worker = target_worker;
+    w->out_pending |= nodeset_of(to);
+    return box;
+}
+
 void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg)
 {
     output_value(w, to, target_worker, msg, NULL);
@@ -122,8 +135,11 @@ void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const str
     w->stats.messages_out++;
     w->moved += msg_size(msg);
     if (to == w->node->config.self) {
-        HK_ASSERT(target_worker == w->index);
-        box_add(&w->self, msg);
+        if (target_worker == w->index) {
+            output_box_add(&w->self, msg);
+        } else {
+            aside_add(w, target_worker, msg);
+        }
         return;
     }
     if (!nodeset_has(w->view.live, to)) {
@@ -136,14 +152,26 @@ void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const str
     if (give_value(w, to, target_worker, msg, ref)) {
         return;
     }
-    struct outbox *box = &w->out[to];
-    if (box->body > 0 &&
-        (box->target_worker != target_worker || box->body + msg_size(msg) > FRAME_FULL)) {
-        send_box(w, to, box);
+    output_box_add(box_for(w, to, target_worker, msg_size(msg)), msg);
+}
+
+void output_kept(struct worker *w, uint8_t space, uint8_t to, struct bytes entry, uint8_t kind)
+{
+    w->stats.messages_out++;
+    w->moved += entry.n;
+    if (!nodeset_has(w->view.live, to)) {
+        return;
     }
-    box->target_worker = target_worker;
-    box_add(box, msg);
-    w->out_pending |= nodeset_of(to);
+    if (w->node->spaces[space].lanes) {
+        lanes_encoded(w, to, 0, entry, kind);
+        return;
+    }
+    struct outbox *box = box_for(w, to, 0, entry.n);
+    uint32_t at = FRAME_HEADER + box->body;
+    box_reserve(box, at + entry.n);
+    memcpy(box->at + at, entry.at, entry.n);
+    msg_readdress(box->at + at, kind, w->view.epoch);
+    box->body += entry.n;
 }
 
 bool output_under_way(const struct worker *w, uint8_t to, uint32_t value_bytes)
@@ -166,6 +194,9 @@ void output_flush(struct worker *w)
     }
     w->out_pending = 0;
     lanes_flush(w);
+    if (w->aside_pending != 0) {
+        aside_flush(w);
+    }
 }
 
 void output_view(struct worker *w, uint8_t to, const struct view_msg *msg)

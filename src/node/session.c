@@ -1,5 +1,6 @@
 /* A connection's commands: those on one key take effect in their order, an RMW is a barrier for
- * later updates, updates become readable in their order, and answers leave in theirs.
+ * later updates, updates become readable in their order, and answers leave in theirs. Where reads
+ * are local and not linearizable (ENGINE_READS_FOLLOW) a read waits for all earlier updates.
  *
  * Issue order: an update is issued only after every earlier update of its session was, an RMW only
  * after every earlier update was answered. Completion order: an update that has all its
@@ -60,6 +61,10 @@ static bool same_key_before(const struct session *session, const struct call *c)
 static bool may_start(const struct worker *w, const struct session *session, const struct before *b,
                       const struct call *c)
 {
+    bool follows = (w->node->spaces[c->op.space].ops->traits & ENGINE_READS_FOLLOW) != 0;
+    if (follows && b->update && !c->update) {
+        return false; /* a local read shows only what this node has taken */
+    }
     if (c->update) {
         if (node_rule_on(w->node, NODE_RULE_BARRIER) &&
             (b->rmw || b->unissued || (c->rmw && b->update))) {

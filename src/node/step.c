@@ -160,7 +160,12 @@ static void send_effect(struct worker *w, uint8_t space, const struct effect *e,
     }
 }
 
-static void note_ignored(struct worker *w, const struct effect *e, uint8_t from)
+void step_send(struct worker *w, uint8_t space, const struct effect *e, struct bytes key)
+{
+    send_effect(w, space, e, key, bytes_of(NULL, 0), 0, NULL);
+}
+
+void step_ignored(struct worker *w, const struct effect *e, uint8_t from)
 {
     if (e->kind == EFF_DROP) {
         w->stats.engine_drops[e->code]++;
@@ -337,7 +342,7 @@ static void after_unlock(struct worker *w, struct step *s, const struct effects 
             break;
         case EFF_DROP:
         case EFF_BEHIND:
-            note_ignored(w, e, s->event.from);
+            step_ignored(w, e, s->event.from);
             break;
         case EFF_SEND:
         case EFF_BCAST:
@@ -457,7 +462,7 @@ static void flow_effects(struct worker *w, struct flow *f, const struct event *e
             return;
         case EFF_DROP:
         case EFF_BEHIND:
-            note_ignored(w, e, event->from);
+            step_ignored(w, e, event->from);
             break;
         case EFF_APPLY:
         case EFF_FORGET:
@@ -493,27 +498,6 @@ void step_flow(struct worker *w, struct flow *f, enum ev_kind kind, uint8_t code
     w->stats.flow_steps++;
     ops->flow(&f->slot, &s.event, &fx);
     flow_effects(w, f, &s.event, &fx);
-}
-
-void step_worker(struct worker *w, const struct msg *msg, uint8_t from)
-{
-    struct step s;
-    step_init(w, &s, msg->space, EV_MSG);
-    s.event.msg = msg;
-    s.event.from = from;
-    s.event.key_hash = portable_hash(w, msg->key);
-    struct effects fx;
-    fx.n = 0;
-    w->stats.flow_steps++;
-    w->node->spaces[msg->space].ops->flow(NULL, &s.event, &fx);
-    for (uint32_t i = 0; i < fx.n; i++) {
-        const struct effect *e = &fx.e[i];
-        if (e->kind == EFF_SEND || e->kind == EFF_BCAST) {
-            send_effect(w, msg->space, e, msg->key, bytes_of(NULL, 0), 0, NULL);
-        } else {
-            note_ignored(w, e, from);
-        }
-    }
 }
 
 void flow_check_reads(struct worker *w)

@@ -41,7 +41,7 @@ static bool has_mail(struct worker *w)
            atomic_load_explicit(&w->wake_all, memory_order_acquire) ||
            atomic_load_explicit(&w->ping, memory_order_acquire) ||
            atomic_load_explicit(&w->node->published_epoch, memory_order_acquire) != w->view.epoch ||
-           (w->index == 0 && control_wanted(w));
+           aside_wanted(w) || ordered_look(w) != 0 || (w->index == 0 && control_wanted(w));
 }
 
 bool worker_sleep(struct worker *w)
@@ -81,6 +81,7 @@ static uint32_t take_mail(struct worker *w, uint32_t max)
 {
     uint32_t n = 0;
     struct mail mail;
+    uint32_t ready = ordered_look(w);
     if (atomic_exchange_explicit(&w->wake_all, false, memory_order_acquire)) {
         call_wake_all(w);
         n++;
@@ -95,7 +96,11 @@ static uint32_t take_mail(struct worker *w, uint32_t max)
         step_flow(w, f, EV_KEY, mail.code, NULL, NODE_NONE);
         n++;
     }
-    return n;
+    if (ready != 0 && ring_mpsc_drained(&w->mail)) {
+        ordered_tell(w, ready);
+        n++;
+    }
+    return n + aside_take(w, max);
 }
 
 /* Requests come in bursts as messages do: their keys are fetched together. */
@@ -268,6 +273,9 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
     result.events += run_operations(w, max_events);
     run_nudges(w);
     background(w);
+    if (w->index == 0) {
+        ordered_flush(w);
+    }
     output_flush(w);
     publish_stats(w);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
@@ -293,7 +301,8 @@ uint64_t worker_deadline(const struct worker *w)
 {
     const struct node *n = w->node;
     bool confirm = !list_empty(&w->checking) && !list_empty(&w->flows_free);
-    if (!list_empty(&w->ready) || confirm || w->self.body > 0 || w->nudges > 0 || w->unfinished) {
+    if (!list_empty(&w->ready) || confirm || w->self.body > 0 || w->nudges > 0 || w->unfinished ||
+        w->aside_pending != 0 || ordered_look(w) != 0) {
         return w->now_us;
     }
     uint64_t due = wheel_deadline(&w->wheel);
@@ -304,6 +313,7 @@ uint64_t worker_deadline(const struct worker *w)
         due = sooner(due, control_deadline(w));
         due = sooner(due, transfer_deadline(w));
         due = sooner(due, sweep_deadline(w));
+        due = sooner(due, ordered_deadline(w));
     }
     return due;
 }

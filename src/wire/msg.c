@@ -85,6 +85,12 @@ void msg_encode(const struct msg *m, uint8_t *out)
         memcpy(value, m->value.at, m->value.n);
 }
 
+void msg_readdress(uint8_t *encoded, uint8_t kind, uint32_t epoch)
+{
+    encoded[AT(kind)] = kind;
+    put_u32(encoded + AT(epoch), epoch);
+}
+
 int msg_decode(struct bytes in, struct msg *m_out, uint32_t *used_out)
 {
     if (in.n < MSG_HEADER)

@@ -49,6 +49,8 @@ static inline uint32_t msg_size(const struct msg *m)
 void msg_encode(const struct msg *m, uint8_t *out);
 /* All but the value, which is the message's end. */
 void msg_encode_head(const struct msg *m, uint8_t *out);
+/* Changes kind and epoch of an encoded message. */
+void msg_readdress(uint8_t *encoded, uint8_t kind, uint32_t epoch);
 /* Decodes the message at the start of in; key and value point into in. HK_ERR_CORRUPT when it is
  * truncated, a length is over its limit, or vflags contradict the value (docs/WIRE.md); nothing
  * is written then. used_out: bytes consumed. Says nothing about kind, flags, slot or space: their
