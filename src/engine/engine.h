@@ -46,8 +46,8 @@ enum ev_kind {
     EV_KEY,    /* flow: the key machine emitted EFF_FLOW with `code` */
     EV_SWEEP,  /* key: the background walk passes; at any moment, any number of times */
     EV_FLUSH,  /* worker-wide flow (mine NULL; ENGINE_WORKER_FLOW): everything that had arrived for
-                  this poll has been stepped. Comes again as long as it has effects. EV_VIEW comes to
-                  it as well */
+                  this poll has been stepped. Comes again as long as it has effects. EV_VIEW comes
+                  to it as well */
 };
 
 struct event {

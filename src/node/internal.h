@@ -434,7 +434,7 @@ void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const s
 /* The same; ref, if not NULL, is the locked object whose value in the store the message carries. */
 void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg,
                   const struct store_ref *ref);
-/* An entry of the space's log, as a message `kind` of the adopted epoch, to that node's worker 0. */
+/* An entry of the space's log, as a message `kind` of the adopted epoch, to the worker 0 there. */
 void output_kept(struct worker *w, uint8_t space, uint8_t to, struct bytes entry, uint8_t kind);
 void output_box_add(struct outbox *box, const struct msg *msg);
 void output_flush(struct worker *w);

@@ -190,7 +190,7 @@ static void publish_ready(struct worker *w, uint8_t index)
     if (w->operational) {
         atomic_store_explicit(&space->serves, true, memory_order_release);
     }
-    /* release: pairs with the acquire in ordered_look; outcomes of what was taken are in the mail. */
+    /* release: pairs with the acquire in ordered_look; outcomes of what was taken are mailed. */
     atomic_store_explicit(&space->ready_epoch, epoch, memory_order_release);
     for (uint32_t i = 0; i < n->config.workers; i++) {
         worker_poke(&n->workers[i]);

@@ -34,7 +34,7 @@ const struct view *rig_newest(const struct rig *r)
 
 /* ---- Judging ---- */
 
-/* An entry is taken somewhere: the first time it enters the order, after that it must be the same. */
+/* An entry is taken somewhere: the first time it enters the order, then it must be the same. */
 static void judge_take(struct rig *r, uint64_t entry, uint32_t id)
 {
     struct rig_update *u = &r->updates[id];

@@ -23,9 +23,9 @@ static void note_self(struct zab_step *s)
 
 /* ---- A new epoch: nobody proposes before everybody's state is known ---- */
 
-/* Rule 6. A member that was level in epoch E, and lived in a view then, knows all that was committed
- * before; what was committed since was logged by a majority of the members of that time. So if those
- * who are members since E are a majority, one of them has it. Fewer are left when members died
+/* Rule 6. A member that was level in epoch E knows all that was committed before; what was
+ * committed since was logged by a majority of the members of that time. So if those who are members
+ * since E are a majority, one of them has it. Fewer are left when members died
  * before what they had was passed on: more failures at once than a majority survives. Then this
  * space stands still rather than forget an acknowledged update, until the operator says, by a new
  * generation, that nobody else is left. */
