@@ -1,7 +1,8 @@
 /* The log of a space whose engine keeps one (docs/ENGINE.md): whole messages, numbered without
- * gaps, on worker 0. Entries stand in blocks in the form that goes over the wire, so that they are sent
- * without being encoded again. Memory comes from malloc in blocks that are used again; a log that
- * has reached its length allocates nothing. Its bound is the engine's business (event.log_bytes).
+ * gaps, on worker 0. Entries stand in blocks in the form that goes over the wire, so that they are
+ * sent without being encoded again. Memory comes from malloc in blocks that are used again; a log
+ * that has reached its length allocates nothing. Its bound is the engine's business
+ * (event.log_bytes).
  *
  * Threads: worker 0's. */
 #ifndef HORKOS_NODE_LOG_H
