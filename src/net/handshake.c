@@ -28,7 +28,8 @@ enum {
     AT_TARGET_WORKER = 9,
     AT_VERSION_MIN = 10,
     AT_VERSION_MAX = 12,
-    AT_RESERVED = 14,
+    AT_WISHES = 14,
+    AT_RESERVED = 15,
     AT_CLUSTER = 16,
     AT_RESERVED_MORE = 24,
     AT_NONCE = 32,
@@ -44,6 +45,10 @@ _Static_assert(HELLO_BYTES <= HANDSHAKE_MESSAGE_MAX, "out has this much room");
 /* The versions of the frames that this code speaks. */
 #define VERSION_MIN FRAME_VERSION
 #define VERSION_MAX FRAME_VERSION
+
+/* Wishes. A node that knows none of them takes them for reserved bytes and refuses, so only those
+ * are said that an operator has asked for. */
+#define WISH_SHM 1u
 
 enum step { STEP_HELLO, STEP_ANSWER, STEP_PROOF, STEP_OVER };
 
@@ -132,6 +137,8 @@ static void write_who(const struct handshake *h, enum message_type type, uint16_
     out[AT_TARGET_WORKER] = h->peer.worker;
     put_u16(out + AT_VERSION_MIN, min);
     put_u16(out + AT_VERSION_MAX, max);
+    /* The responder says what both wish. */
+    out[AT_WISHES] = type == TYPE_HELLO ? h->self.shm : h->peer.shm;
     put_u64(out + AT_CLUSTER, h->self.cluster);
     memcpy(out + AT_NONCE, h->nonce, HANDSHAKE_NONCE_BYTES);
 }
@@ -168,7 +175,8 @@ static enum handshake_refusal check_who(const struct handshake *h, enum message_
     if (!proves(h, label, message, AT_TAG)) {
         return HANDSHAKE_PROOF;
     }
-    if (!zero(message + AT_RESERVED, AT_CLUSTER - AT_RESERVED) ||
+    if ((message[AT_WISHES] & ~WISH_SHM) != 0 ||
+        !zero(message + AT_RESERVED, AT_CLUSTER - AT_RESERVED) ||
         !zero(message + AT_RESERVED_MORE, AT_NONCE - AT_RESERVED_MORE)) {
         return HANDSHAKE_MAGIC;
     }
@@ -204,6 +212,7 @@ static uint32_t input_hello(struct handshake *h, const uint8_t *message, uint8_t
     h->peer.workers = message[AT_WORKERS];
     h->peer.worker = message[AT_SOURCE_WORKER];
     h->peer.local_worker = message[AT_TARGET_WORKER];
+    h->peer.shm = h->self.shm && (message[AT_WISHES] & WISH_SHM) != 0;
     remember(h, message, HELLO_BYTES);
 
     write_who(h, TYPE_ANSWER, h->peer.version, h->peer.version, out);
@@ -233,6 +242,7 @@ static uint32_t input_answer(struct handshake *h, const uint8_t *message, uint8_
         return refuse(h, HANDSHAKE_VERSION);
     }
     h->peer.workers = message[AT_WORKERS];
+    h->peer.shm = h->self.shm && (message[AT_WISHES] & WISH_SHM) != 0;
     remember(h, message, ANSWER_BYTES);
 
     memset(out, 0, PROOF_BYTES);
@@ -277,6 +287,7 @@ uint32_t handshake_call(struct handshake *h, const struct handshake_self *self,
     HK_ASSERT(node < NODES_MAX && node != self->node && local_worker < self->workers);
     begin(h, self, nonce);
     h->initiator = true;
+    h->peer.caller = true;
     h->peer.node = node;
     h->peer.worker = worker;
     h->peer.local_worker = local_worker;

@@ -39,6 +39,7 @@ struct handshake_self {
     uint64_t cluster;
     uint8_t node;
     uint8_t workers; /* how many this node has: 1 .. HANDSHAKE_WORKERS_MAX */
+    bool shm;        /* it would rather speak through shared memory */
     uint8_t key[CLUSTER_KEY_BYTES];
 };
 
@@ -53,6 +54,8 @@ struct handshake_peer {
     uint8_t worker;       /* of the peer, at the other end of this connection */
     uint8_t local_worker; /* ours at this end */
     uint16_t version;     /* of the frames */
+    bool caller;          /* we have called */
+    bool shm;             /* both would rather speak through shared memory */
     struct session_keys keys;
 };
 

@@ -142,32 +142,6 @@ void hub_refuse(struct hub_channel *channel, uint32_t side)
 
 /* ---- Coming and going ---- */
 
-static bool port_sleep(void *context)
-{
-    struct port *port = context;
-    bool quiet = list_empty(&port->over);
-    struct list_link *link = port->polled.next;
-    while (quiet && link != &port->polled) {
-        quiet = shm_sleep(&list_entry(link, struct conn, polled)->shm);
-        link = quiet ? link->next : link;
-    }
-    if (!quiet) {
-        for (struct list_link *back = port->polled.next; back != link; back = back->next) {
-            shm_awake(&list_entry(back, struct conn, polled)->shm);
-        }
-    }
-    return quiet;
-}
-
-static void port_awake(void *context)
-{
-    struct port *port = context;
-    list_each(link, &port->polled)
-    {
-        shm_awake(&list_entry(link, struct conn, polled)->shm);
-    }
-}
-
 static struct offer *offer_make(struct hub_channel *channel, uint32_t side, const struct port *self,
                                 const struct port *other)
 {
@@ -241,10 +215,6 @@ int hub_enter(struct port *port)
     if (port->bell == NULL) {
         return HK_ERR_NOMEM;
     }
-    port->sleeper.sleep = port_sleep;
-    port->sleeper.awake = port_awake;
-    port->sleeper.context = port;
-    loop_add_sleeper(port->loop, &port->sleeper);
     (void)pthread_mutex_lock(&hub->mutex);
     int err = meet_all(hub, port);
     (void)pthread_mutex_unlock(&hub->mutex);
@@ -260,7 +230,6 @@ void hub_leave(struct port *port)
     (void)pthread_mutex_lock(&hub->mutex);
     list_remove(&port->in_hub);
     (void)pthread_mutex_unlock(&hub->mutex);
-    loop_remove_sleeper(&port->sleeper);
 }
 
 void hub_forget(struct port *port)
@@ -275,144 +244,23 @@ void hub_forget(struct port *port)
     port->bell = NULL;
 }
 
-/* ---- The transport ---- */
-
-static void hub_wake(const struct conn *conn)
-{
-    bell_ring(conn->channel->bells[1 - conn->side]);
-}
-
-static bool hub_sent(struct conn *conn, bool sent, uint32_t bytes)
-{
-    if (sent) {
-        conn->port->now.bytes_out += bytes;
-    } else if (conn->shm.fault != SHM_OK) {
-        conn_make_over(conn);
-    }
-    return sent;
-}
-
-static bool hub_send(struct conn *conn, struct bytes frame)
-{
-    return hub_sent(conn, shm_send(&conn->shm, frame), frame.n);
-}
-
-static bool hub_give(struct conn *conn, struct pieces *frame)
-{
-    uint32_t bytes = frame->head_bytes + frame->tail.n;
-    return hub_sent(conn, shm_give(&conn->shm, frame), bytes);
-}
-
-static bool hub_pending(struct conn *conn)
-{
-    return shm_pending(&conn->shm);
-}
-
-static bool hub_receive(struct conn *conn, struct bytes *frame_out)
-{
-    bool wake = false;
-    bool received = shm_receive(&conn->shm, frame_out, &wake);
-    if (wake) {
-        hub_wake(conn);
-    }
-    if (received) {
-        conn->port->now.bytes_in += frame_out->n;
-    } else if (conn->shm.ended || conn->shm.fault != SHM_OK) {
-        conn_make_over(conn);
-    }
-    return received;
-}
-
-static bool hub_has_output(const struct conn *conn)
-{
-    return shm_has_output(&conn->shm);
-}
-
-static void hub_flush(struct conn *conn)
-{
-    list_remove(&conn->dirty);
-    if (shm_flush(&conn->shm)) {
-        hub_wake(conn);
-    }
-    if (conn->shm.fault != SHM_OK) {
-        conn_make_over(conn);
-    } else {
-        conn_make_dirty(conn); /* what has no room yet */
-    }
-}
-
-static void hub_drop_waiting(struct conn *conn)
-{
-    shm_forget(&conn->shm);
-}
-
-static uint64_t hub_outstanding(const struct conn *conn)
-{
-    return shm_outstanding(&conn->shm);
-}
-
-static bool hub_large_under_way(const struct conn *conn)
-{
-    return shm_large_under_way(&conn->shm);
-}
-
-static uint64_t hub_held(const struct conn *conn)
-{
-    return shm_bytes_held(&conn->shm);
-}
-
-static uint64_t hub_dropped(const struct conn *conn)
-{
-    (void)conn; /* a ring holds what it was given */
-    return 0;
-}
-
-static void hub_detach(struct conn *conn)
-{
-    if (shm_end(&conn->shm)) {
-        hub_wake(conn);
-    }
-}
-
-static void hub_deinit(struct conn *conn)
-{
-    shm_deinit(&conn->shm);
-    channel_let_go(conn->channel);
-}
-
-const struct transport transport_hub = {
-    .send = hub_send,
-    .give = hub_give,
-    .receive = hub_receive,
-    .pending = hub_pending,
-    .has_output = hub_has_output,
-    .flush = hub_flush,
-    .forget = hub_drop_waiting,
-    .outstanding = hub_outstanding,
-    .silent_bytes = 0,
-    .large_under_way = hub_large_under_way,
-    .held = hub_held,
-    .dropped = hub_dropped,
-    .detach = hub_detach,
-    .deinit = hub_deinit,
-};
-
 int hub_open(struct conn *conn, const struct offer *offer)
 {
     int err = end_init(&conn->shm, offer->channel, offer->side, conn->port->config.queue_max);
     if (err == HK_OK) {
-        conn->transport = &transport_hub;
+        conn->transport = &transport_rings;
         conn->channel = offer->channel;
         conn->side = offer->side;
     }
     return err;
 }
 
-void hub_over(struct conn *conn)
+void hub_ring(const struct conn *conn)
 {
-    if (conn->shm.fault != SHM_OK) {
-        conn_fault(conn, shm_fault_names[conn->shm.fault]);
-    } else {
-        conn_ended(conn, "the other side has left");
-    }
+    bell_ring(conn->channel->bells[1 - conn->side]);
+}
+
+void hub_let_go(struct conn *conn)
+{
+    channel_let_go(conn->channel);
 }

@@ -33,7 +33,8 @@ int port_create(const struct port_config *config, struct loop *loop, struct port
     list_init(&port->over);
     list_init(&port->polled);
     list_init(&port->in_hub);
-    list_init(&port->sleeper.link);
+    list_init(&port->opening);
+    rings_watch(port);
     if (config->hub != NULL && hub_enter(port) != HK_OK) {
         port_destroy(port);
         return HK_ERR_NOMEM;
@@ -106,10 +107,30 @@ void conn_make_over(struct conn *conn)
     }
 }
 
+/* One that never stood. */
+static void conn_abandon(struct conn *conn)
+{
+    list_remove(&conn->all);
+    if (conn->stream != NULL) {
+        stream_close(conn->stream);
+    }
+    segment_close(conn);
+    free(conn);
+}
+
+void conn_failed(struct conn *conn, const char *why)
+{
+    struct port *port = conn->port;
+    uint8_t node = conn->node, worker = conn->worker;
+    conn_abandon(conn);
+    port->now.ended++;
+    port_lost(port, node, worker, why);
+}
+
 static void port_end_those_over(struct port *port)
 {
     for (struct list_link *link; (link = list_pop_front(&port->over)) != NULL;) {
-        hub_over(list_entry(link, struct conn, over));
+        rings_over(list_entry(link, struct conn, over));
     }
 }
 
@@ -133,6 +154,10 @@ void port_destroy(struct port *port)
         return;
     }
     hub_leave(port);
+    loop_remove_sleeper(&port->sleeper);
+    for (struct list_link *link; (link = list_pop_front(&port->opening)) != NULL;) {
+        conn_abandon(list_entry(link, struct conn, all));
+    }
     list_each_safe(link, following, &port->all)
     {
         struct conn *conn = list_entry(link, struct conn, all);
@@ -225,7 +250,15 @@ static int conn_make(struct port *port, const struct offer *offer, struct conn *
     list_init(&conn->dirty);
     list_init(&conn->polled);
     list_init(&conn->over);
-    int err = offer->channel != NULL ? hub_open(conn, offer) : tcp_open(conn, offer);
+    const struct handshake_peer *peer = &offer->peer;
+    int err = HK_OK;
+    if (offer->channel != NULL) {
+        err = hub_open(conn, offer);
+    } else if (peer->shm) {
+        err = segment_open(conn, peer, offer->fd);
+    } else {
+        err = tcp_open(conn, peer, offer->fd);
+    }
     if (err != HK_OK) {
         free(conn);
         return err;
@@ -234,22 +267,31 @@ static int conn_make(struct port *port, const struct offer *offer, struct conn *
     return HK_OK;
 }
 
-/* False: the offer is still the caller's. */
-static bool adopt(struct port *port, const struct offer *offer)
+/* A newer connection takes the place of those of the same pair of workers. */
+static void forget_older(struct port *port, const struct handshake_peer *peer)
 {
-    struct port_peer *peer = &port->peers[offer->peer.node];
-    struct conn *older = peer->conns[offer->peer.worker];
-    struct conn *conn = NULL;
+    struct conn *older = port->peers[peer->node].conns[peer->worker];
     if (older != NULL) {
         conn_detach(older);
     }
-    if (conn_make(port, offer, &conn) != HK_OK) {
-        return false;
+    list_each_safe(link, following, &port->opening)
+    {
+        struct conn *conn = list_entry(link, struct conn, all);
+        if (conn->node == peer->node && conn->worker == peer->worker) {
+            conn_abandon(conn);
+        }
     }
+}
+
+void conn_stand(struct conn *conn, const struct handshake_peer *from)
+{
+    struct port *port = conn->port;
+    struct port_peer *peer = &port->peers[conn->node];
+    list_remove(&conn->all);
     peer->conns[conn->worker] = conn;
     peer->standing++;
-    peer->workers = offer->peer.workers;
-    peer->version = offer->peer.version;
+    peer->workers = from->workers;
+    peer->version = from->version;
     port->now.connections++;
     conn->standing = true;
     list_push_back(&port->all, &conn->all);
@@ -257,6 +299,21 @@ static bool adopt(struct port *port, const struct offer *offer)
         list_push_back(&port->polled, &conn->polled);
     }
     conn_make_dirty(conn);
+}
+
+/* False: the offer is still the caller's. */
+static bool adopt(struct port *port, const struct offer *offer)
+{
+    struct conn *conn = NULL;
+    forget_older(port, &offer->peer);
+    if (conn_make(port, offer, &conn) != HK_OK) {
+        return false;
+    }
+    if (conn->opening != NULL) {
+        list_push_back(&port->opening, &conn->all);
+    } else {
+        conn_stand(conn, &offer->peer);
+    }
     return true;
 }
 

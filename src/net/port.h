@@ -38,6 +38,8 @@ struct port_config {
      * thread, from within loop_poll, port_adopt or port_flush; may not call the port. */
     void (*lost)(void *context, uint8_t node, uint8_t remote_worker, uint8_t local_worker,
                  const char *why);
+    /* Shared memory was wished for and cannot be had with that peer. As lost; may be NULL. */
+    void (*fallback)(void *context, uint8_t node, uint8_t remote_worker, const char *why);
     void *context;
 };
 
@@ -87,6 +89,7 @@ struct port_stats {
     uint64_t dropped_full;        /* sent while the queue was full (or there was no memory) */
     uint64_t dropped_view;        /* view frames that arrived faster than they were received */
     uint64_t connections;         /* open now */
+    uint64_t shared;              /* of them through shared memory */
     uint64_t faults;              /* connections closed because of what came over them */
     uint64_t ended;               /* connections that the other side or the network ended */
     uint64_t outstanding;         /* bytes queued or under way */

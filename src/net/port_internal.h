@@ -3,6 +3,9 @@
  * A connection is in these states:
  *
  *     offered -> standing        port_adopt: it has a transport and its place in the map
+ *     offered -> opening         port_adopt: the two sides agree on a segment first
+ *     opening -> standing        they have agreed, on a segment or on tcp
+ *     opening -> gone            the connection ended, or a newer one took its place
  *     standing -> draining       the other side ended it, or a newer one took its place, while
  *                                frames that it brought wait to be received
  *     standing, draining -> gone nothing waits any more, or its bytes were at fault
@@ -50,12 +53,12 @@ struct transport {
     void (*deinit)(struct conn *conn);
 };
 extern const struct transport transport_tcp;
-extern const struct transport transport_hub;
+extern const struct transport transport_rings;
 
 struct hub_channel;
 
 struct conn {
-    struct list_link all;    /* among the standing ones */
+    struct list_link all;    /* among the standing ones, or in port.opening */
     struct list_link ready;  /* in port.ready, or alone */
     struct list_link dirty;  /* in port.dirty, or alone */
     struct list_link polled; /* in port.polled, or alone */
@@ -65,12 +68,14 @@ struct conn {
     uint8_t node, worker; /* the peer's */
     bool standing;
 
-    struct stream *stream; /* tcp; NULL: draining */
+    struct stream *stream; /* of a socket; NULL: draining, or a hub's */
     struct link *link;     /* tcp */
 
-    struct shm shm;              /* hub */
-    struct hub_channel *channel; /* hub */
-    uint32_t side;               /* hub: of the channel */
+    struct shm shm;              /* rings */
+    struct hub_channel *channel; /* rings of a hub */
+    uint32_t side;               /* of the channel */
+    struct segment *segment;     /* rings that are shared with another process */
+    struct opening *opening;     /* while the two sides agree on a segment */
 };
 
 /* A connection that waits to be adopted: a socket, or one side of a channel. */
@@ -95,7 +100,7 @@ struct port_peer {
  * the order in which they are seen. */
 struct port_counters {
     _Atomic uint64_t bytes_in, bytes_out, dropped_unconnected, dropped_full, dropped_view;
-    _Atomic uint64_t connections, faults, ended, outstanding, held;
+    _Atomic uint64_t connections, shared, faults, ended, outstanding, held;
 };
 
 /* By which the ports at the other ends of channels wake a port's thread; it outlives the port. */
@@ -116,9 +121,11 @@ struct port {
     struct port_stats now;
     struct port_counters published;
 
-    struct hub_bell *bell;       /* in a hub */
-    struct list_link in_hub;     /* the hub's, under its mutex */
-    struct loop_sleeper sleeper; /* in a hub */
+    struct loop_sleeper sleeper;
+    struct list_link opening; /* connections that will be over a segment or, if not, over tcp */
+
+    struct hub_bell *bell;   /* in a hub */
+    struct list_link in_hub; /* the hub's, under its mutex */
 
     pthread_mutex_t mutex; /* what follows */
     struct offer *offers;
@@ -135,6 +142,10 @@ void conn_detach(struct conn *conn);
 void conn_fault(struct conn *conn, const char *why);
 /* The same for one that the other side ended. */
 void conn_ended(struct conn *conn, const char *why);
+/* In the map, in the place of an older one. */
+void conn_stand(struct conn *conn, const struct handshake_peer *peer);
+/* One that never stood is gone. Tells the owner. */
+void conn_failed(struct conn *conn, const char *why);
 /* port_receive found the end or a fault; what is to be said of it is said later. */
 void conn_make_over(struct conn *conn);
 
@@ -149,8 +160,28 @@ void port_publish_stats(struct port *port);
 
 /* ---- port_tcp.c ---- */
 
-/* HK_ERR_NOMEM, HK_ERR_IO: the socket is still the caller's. */
-int tcp_open(struct conn *conn, const struct offer *offer) __attribute__((warn_unused_result));
+/* A link in the connection's stream, which is opened from fd unless it is open already.
+ * HK_ERR_NOMEM, HK_ERR_IO: the socket is still the caller's. */
+int tcp_open(struct conn *conn, const struct handshake_peer *peer, int fd)
+    __attribute__((warn_unused_result));
+void tcp_received(struct conn *conn, struct bytes bytes);
+void tcp_flush(struct conn *conn);
+
+/* ---- port_rings.c ---- */
+
+/* The port's loop asks for its rings before it sleeps. */
+void rings_watch(struct port *port);
+/* Ended or at fault: tells the owner. */
+void rings_over(struct conn *conn);
+
+/* ---- port_segment.c ---- */
+
+/* Begins to agree with the peer. HK_ERR_NOMEM, HK_ERR_IO: the socket is still the caller's. */
+int segment_open(struct conn *conn, const struct handshake_peer *peer, int fd)
+    __attribute__((warn_unused_result));
+void segment_wake(const struct conn *conn);
+/* Lets go of memory, and of what was under way while it opened. */
+void segment_close(struct conn *conn);
 
 /* ---- hub.c ---- */
 
@@ -164,7 +195,8 @@ void hub_forget(struct port *port);
 int hub_open(struct conn *conn, const struct offer *offer) __attribute__((warn_unused_result));
 /* The side says that nothing follows, and lets go of the channel. */
 void hub_refuse(struct hub_channel *channel, uint32_t side);
-/* Ended or at fault: tells the owner. */
-void hub_over(struct conn *conn);
+/* Wakes the other side; lets go of the channel. */
+void hub_ring(const struct conn *conn);
+void hub_let_go(struct conn *conn);
 
 #endif

@@ -17,10 +17,11 @@ void port_publish_stats(struct port *port)
 {
     const struct port_stats *now = &port->now;
     struct port_counters *to = &port->published;
-    uint64_t outstanding = 0, held = 0, dropped_view = now->dropped_view;
+    uint64_t shared = 0, outstanding = 0, held = 0, dropped_view = now->dropped_view;
     list_each(link, &port->all)
     {
         const struct conn *conn = list_entry(link, struct conn, all);
+        shared += conn->transport == &transport_rings;
         outstanding += conn->transport->outstanding(conn);
         held += conn->transport->held(conn);
         dropped_view += conn->transport->dropped(conn);
@@ -31,6 +32,7 @@ void port_publish_stats(struct port *port)
     publish(&to->dropped_full, now->dropped_full);
     publish(&to->dropped_view, dropped_view);
     publish(&to->connections, now->connections);
+    publish(&to->shared, shared);
     publish(&to->faults, now->faults);
     publish(&to->ended, now->ended);
     publish(&to->outstanding, outstanding);
@@ -47,6 +49,7 @@ void port_stats(const struct port *port, struct port_stats *stats_out)
         .dropped_full = read_counter(&from->dropped_full),
         .dropped_view = read_counter(&from->dropped_view),
         .connections = read_counter(&from->connections),
+        .shared = read_counter(&from->shared),
         .faults = read_counter(&from->faults),
         .ended = read_counter(&from->ended),
         .outstanding = read_counter(&from->outstanding),

@@ -18,7 +18,7 @@ static bool tcp_has_output(const struct conn *conn)
 
 /* Moves what the link has to say to the stream. What does not fit now goes when the stream has
  * drained. */
-static void tcp_flush(struct conn *conn)
+void tcp_flush(struct conn *conn)
 {
     uint32_t ready = 0;
     list_remove(&conn->dirty);
@@ -38,9 +38,8 @@ static void tcp_flush(struct conn *conn)
 
 /* ---- The stream's callbacks ---- */
 
-static void tcp_received(void *owner, struct bytes bytes)
+void tcp_received(struct conn *conn, struct bytes bytes)
 {
-    struct conn *conn = owner;
     struct port *port = conn->port;
     port->now.bytes_in += bytes.n;
     if (port->lent == conn) {
@@ -53,6 +52,11 @@ static void tcp_received(void *owner, struct bytes bytes)
     }
     conn_make_ready(conn);
     conn_make_dirty(conn); /* credit may have come */
+}
+
+static void stream_received(void *owner, struct bytes bytes)
+{
+    tcp_received(owner, bytes);
 }
 
 static void tcp_drained(void *owner)
@@ -69,7 +73,7 @@ static void tcp_closed(void *owner, int error)
 }
 
 static const struct stream_ops tcp_ops = {
-    .received = tcp_received, .drained = tcp_drained, .closed = tcp_closed};
+    .received = stream_received, .drained = tcp_drained, .closed = tcp_closed};
 
 /* ---- The transport ---- */
 
@@ -146,10 +150,10 @@ const struct transport transport_tcp = {
     .deinit = tcp_deinit,
 };
 
-int tcp_open(struct conn *conn, const struct offer *offer)
+int tcp_open(struct conn *conn, const struct handshake_peer *peer, int fd)
 {
     struct link_config config = {
-        .keys = offer->peer.keys,
+        .keys = peer->keys,
         .window = conn->port->config.window,
         .queue_max = conn->port->config.queue_max,
     };
@@ -159,7 +163,9 @@ int tcp_open(struct conn *conn, const struct offer *offer)
         return err;
     }
     conn->transport = &transport_tcp;
-    err = stream_open(conn->port->loop, offer->fd, &tcp_ops, conn, &conn->stream);
+    if (conn->stream == NULL) {
+        err = stream_open(conn->port->loop, fd, &tcp_ops, conn, &conn->stream);
+    }
     if (err != HK_OK) {
         link_destroy(conn->link);
     }

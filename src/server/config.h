@@ -48,6 +48,9 @@ struct config_space {
     uint64_t keys_expected;
 };
 
+/* How workers of two nodes speak; shm falls back to tcp between hosts. */
+enum config_transport { CONFIG_TCP, CONFIG_SHM };
+
 struct config {
     char path[CONFIG_TEXT_MAX]; /* of the file; "" when made from text */
 
@@ -58,8 +61,9 @@ struct config {
     char log_file[CONFIG_TEXT_MAX];   /* default: standard error */
     enum log_level log_level;         /* default info */
     enum loop_kind io;                /* auto, io_uring, epoll */
-    uint32_t spin_us;                 /* how long an idle worker polls before it sleeps; 0 */
-    uint32_t leave_ms;                /* SIGTERM: how long to wait for a graceful leave; 5000 */
+    enum config_transport peer_transport;
+    uint32_t spin_us;  /* how long an idle worker polls before it sleeps; 0 */
+    uint32_t leave_ms; /* SIGTERM: how long to wait for a graceful leave; 5000 */
 
     /* [cluster] */
     char cluster[64]; /* name; its hash is the cluster's id */

@@ -25,9 +25,12 @@ const struct config_section_info config_sections[SECTIONS] = {
 };
 
 static const char *const io_names[] = {"auto", "io_uring", "epoll"};
+static const char *const transport_names[] = {"tcp", "shm"};
 static const char *const engine_names[] = {"hermes"};
 
 _Static_assert(LOOP_AUTO == 0 && LOOP_URING == 1 && LOOP_EPOLL == 2, "io_names has their order");
+_Static_assert(CONFIG_TCP == 0 && CONFIG_SHM == 1, "transport_names has their order");
+_Static_assert(sizeof(enum config_transport) == 4, "CONFIG_CHOICE");
 _Static_assert(sizeof(enum loop_kind) == 4 && sizeof(enum log_level) == 4, "CONFIG_CHOICE");
 
 #define KIB UINT64_C(1024)
@@ -69,6 +72,11 @@ const struct config_option config_options[] = {
     {SECTION_NODE, "peer_listen", CONFIG_ADDRESS, AT(peer_listen),
      .standard_doc = "this node's entry in `[peers]`",
      .help = "Where to listen for peers, if that is not the address by which they know this node."},
+    {SECTION_NODE, "peer_transport", CONFIG_CHOICE, AT(peer_transport), .standard = "tcp",
+     .names = transport_names, .names_n = sizeof transport_names / sizeof transport_names[0],
+     .help = "`shm`: speak through shared memory with nodes of this host that want it, too; with "
+             "others, and where it cannot be had, over TCP. Nodes older than this option refuse "
+             "those that ask for it."},
     {SECTION_NODE, "peer_window", CONFIG_SIZE, AT(peer_window), .standard = "4mb", .min = 512 * KIB,
      .max = GIB, .help = "Bytes under way to one worker of a peer that it has not taken yet."},
     {SECTION_NODE, "peer_queue_max", CONFIG_SIZE, AT(peer_queue_max), .standard = "256mb",

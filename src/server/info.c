@@ -308,6 +308,7 @@ static void section_horkos(struct server_worker *w, struct resp_out *t)
     line(t, "wipes:%u", atomic_load(&s->wipes));
     node_lines(s, t);
     line(t, "peer_connections:%" PRIu64, port.connections);
+    line(t, "peer_connections_shared:%" PRIu64, port.shared);
     line(t, "peer_bytes_in:%" PRIu64, port.bytes_in);
     line(t, "peer_bytes_out:%" PRIu64, port.bytes_out);
     line(t, "peer_outstanding:%" PRIu64, port.outstanding);

@@ -242,6 +242,7 @@ void server_setup_gate(struct server *s, struct gate_config *g)
     g->self.cluster = c->cluster_id;
     g->self.node = c->id;
     g->self.workers = (uint8_t)c->workers;
+    g->self.shm = c->peer_transport == CONFIG_SHM;
     memcpy(g->self.key, c->key, sizeof g->self.key);
     g->client_listen = s->config.listens;
     g->client_listens = c->listens_n;

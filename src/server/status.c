@@ -116,6 +116,7 @@ void server_port_stats(const struct server *s, struct port_stats *sum)
         sum->dropped_full += one.dropped_full;
         sum->dropped_view += one.dropped_view;
         sum->connections += one.connections;
+        sum->shared += one.shared;
         sum->faults += one.faults;
         sum->ended += one.ended;
         sum->outstanding += one.outstanding;
@@ -129,6 +130,7 @@ static json_t *port_figures(const struct server *s)
     server_port_stats(s, &sum);
     json_t *port = json_object();
     json_object_set_new(port, "connections", number(sum.connections));
+    json_object_set_new(port, "shared", number(sum.shared));
     json_object_set_new(port, "bytes_in", number(sum.bytes_in));
     json_object_set_new(port, "bytes_out", number(sum.bytes_out));
     json_object_set_new(port, "outstanding", number(sum.outstanding));

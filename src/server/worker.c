@@ -53,6 +53,16 @@ static void connection_lost(void *context, uint8_t node, uint8_t remote_worker,
     gate_lost(s->gate, node, remote_worker, local_worker);
 }
 
+static void no_shared_memory(void *context, uint8_t node, uint8_t remote_worker, const char *why)
+{
+    struct server_worker *w = context;
+    log_write(
+        w->server->log, LOG_WARN,
+        "no shared memory with node %u worker %u, so over TCP: %s; set peer_transport = tcp if "
+        "that is as it should be",
+        node, remote_worker, why);
+}
+
 static uint64_t congested_at(const struct config *c)
 {
     uint64_t part = c->peer_queue_max / 16u;
@@ -74,6 +84,7 @@ static int open_worker(struct server_worker *w)
         .queue_max = c->peer_queue_max,
         .congested_at = congested_at(c),
         .lost = connection_lost,
+        .fallback = no_shared_memory,
         .context = w,
     };
     return port_create(&port, w->loop, &w->port);

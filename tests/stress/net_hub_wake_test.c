@@ -1,6 +1,6 @@
 /* Ports of several threads that meet in a hub: frames arrive whole and in order while both sides
- * race, and no wake-up is lost. Loops wait for ever each time, so one lost wake-up hangs the test; a
- * watch ends it then. */
+ * race, and no wake-up is lost. Loops wait for ever each time, so one lost wake-up hangs the test;
+ * a watch ends it then. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -60,8 +60,7 @@ static void send_some(struct member *m, struct random *random)
         while (to != m->node && m->sent[to] < c->frames &&
                m->sent[to] < m->received[to] + c->window) {
             uint32_t bytes = FRAME_HEADER + 8 + (uint32_t)random_below(random, c->bytes_max);
-            uint8_t *frame =
-                net_frame_between(FRAME_BATCH, bytes, m->sent[to]++, m->node, to, 0);
+            uint8_t *frame = net_frame_between(FRAME_BATCH, bytes, m->sent[to]++, m->node, to, 0);
             port_send(m->port, bytes_of(frame, bytes));
             free(frame);
         }
@@ -73,8 +72,8 @@ static void receive_all(struct member *m)
     struct bytes frame;
     while (port_receive(m->port, &frame)) {
         uint8_t from = frame.at[15];
-        bool right = from < NODES && net_frame_intact(frame) &&
-                     net_frame_id(frame) == m->received[from];
+        bool right =
+            from < NODES && net_frame_intact(frame) && net_frame_id(frame) == m->received[from];
         m->faults += !right;
         m->received[from < NODES ? from : 0]++;
     }
@@ -83,8 +82,7 @@ static void receive_all(struct member *m)
 static bool complete(const struct member *m)
 {
     for (uint32_t i = 0; i < NODES; i++) {
-        if (i != m->node &&
-            (m->sent[i] < m->crowd->frames || m->received[i] < m->crowd->frames)) {
+        if (i != m->node && (m->sent[i] < m->crowd->frames || m->received[i] < m->crowd->frames)) {
             return false;
         }
     }

@@ -26,6 +26,14 @@ static void port_lost(void *context, uint8_t node, uint8_t remote_worker, uint8_
     (void)snprintf(p->why, sizeof(p->why), "%s", why);
 }
 
+static void port_fallback(void *context, uint8_t node, uint8_t remote_worker, const char *why)
+{
+    struct net_port *p = context;
+
+    HK_ASSERT(node != p->node && remote_worker < NODES_MAX && why != NULL);
+    p->fallbacks++;
+}
+
 void net_port_open(struct net_port *p, struct loop *loop, uint8_t node, uint8_t worker,
                    uint8_t workers)
 {
@@ -36,6 +44,7 @@ void net_port_open(struct net_port *p, struct loop *loop, uint8_t node, uint8_t 
         .queue_max = FRAME_HEADER + FRAME_BODY_MAX,
         .congested_at = 1024 * 1024,
         .lost = port_lost,
+        .fallback = port_fallback,
         .context = p,
     };
 

@@ -13,6 +13,7 @@ struct net_port {
     struct port *port;
     uint8_t node, worker, workers;
     uint32_t lost;
+    uint32_t fallbacks;
     char why[64]; /* of the last one */
     uint8_t lost_node, lost_worker;
 };

@@ -24,6 +24,7 @@
 #define NODES 3u
 #define BOUND_US 30000000u /* generous: sanitizers, other tests beside it */
 #define REPLY_BYTES 16384u
+#define LARGE 3000000u
 
 struct node_process {
     pid_t pid;
@@ -33,6 +34,7 @@ struct node_process {
 struct rig {
     char folder[64];
     uint32_t nodes;
+    const char *transport; /* of peers */
     struct node_process node[NODES];
 };
 
@@ -65,6 +67,7 @@ static void write_files(const struct rig *r)
         FILE *f = fopen(path, "w");
         assert_non_null(f);
         fprintf(f, "[node]\nid = %u\nworkers = 2\nlog_file = %u.log\n", i, i);
+        fprintf(f, "peer_transport = %s\n", r->transport);
         fprintf(f, "[cluster]\nname = smoke\nkey_file = key\n[peers]\n");
         for (uint32_t k = 0; k < r->nodes; k++) {
             fprintf(f, "%u = 127.0.0.1:%u\n", k, r->node[k].peer_port);
@@ -122,13 +125,14 @@ static void signal_node(const struct rig *r, uint32_t i, int number)
     assert_int_equal(kill(r->node[i].pid, number), 0);
 }
 
-static int make_rig(void **state, uint32_t nodes)
+static int make_rig(void **state, uint32_t nodes, const char *transport)
 {
     struct rig *r = calloc(1, sizeof *r);
     assert_non_null(r);
     snprintf(r->folder, sizeof r->folder, "/tmp/horkos-smoke-XXXXXX");
     assert_non_null(mkdtemp(r->folder));
     r->nodes = nodes;
+    r->transport = transport;
     for (uint32_t i = 0; i < nodes; i++) {
         r->node[i].client_port = free_port();
         r->node[i].peer_port = free_port();
@@ -143,12 +147,17 @@ static int make_rig(void **state, uint32_t nodes)
 
 static int one_node(void **state)
 {
-    return make_rig(state, 1);
+    return make_rig(state, 1, "tcp");
 }
 
 static int three_nodes(void **state)
 {
-    return make_rig(state, NODES);
+    return make_rig(state, NODES, "tcp");
+}
+
+static int three_nodes_shm(void **state)
+{
+    return make_rig(state, NODES, "shm");
 }
 
 /* Ends what a failed test left running. */
@@ -420,6 +429,35 @@ static void survivors_recover_and_take_the_others_back(void **state)
     }
 }
 
+/* Two workers a node: four connections with each peer, all of them over rings. */
+static void peers_share_memory(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < NODES; i++) {
+        await_serving(r, i);
+        await_status(r, i, "\"connections\":8,\"shared\":8");
+    }
+    /* Larger than a ring; it goes from node 0 to both others. */
+    int fd = dial(r, 0);
+    char *value = malloc(LARGE + 64);
+    char got[REPLY_BYTES];
+    assert_non_null(value);
+    int head = snprintf(value, 64, "*3\r\n$3\r\nSET\r\n$5\r\nlarge\r\n$%u\r\n", LARGE);
+    memset(value + head, 'v', LARGE);
+    memcpy(value + head + LARGE, "\r\n", 2);
+    for (size_t at = 0; at < (size_t)head + LARGE + 2;) {
+        ssize_t n = send(fd, value + at, (size_t)head + LARGE + 2 - at, MSG_NOSIGNAL);
+        assert_true(n > 0);
+        at += (size_t)n;
+    }
+    free(value);
+    ask_on(fd, "PING", got);
+    assert_string_equal(got, "+OK");
+    (void)close(fd);
+    expect(r, 1, "STRLEN large", ":3000000");
+    expect(r, 2, "STRLEN large", ":3000000");
+}
+
 /* With both peers paused nobody can drop it: it still waits when the second signal comes. */
 static void a_second_signal_forces(void **state)
 {
@@ -442,6 +480,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_killed_node_comes_back, three_nodes, end_rig),
         cmocka_unit_test_setup_teardown(a_paused_node_is_wiped_and_rejoins, three_nodes, end_rig),
         cmocka_unit_test_setup_teardown(a_node_leaves, three_nodes, end_rig),
+        cmocka_unit_test_setup_teardown(peers_share_memory, three_nodes_shm, end_rig),
+        cmocka_unit_test_setup_teardown(three_replicate, three_nodes_shm, end_rig),
+        cmocka_unit_test_setup_teardown(a_killed_node_comes_back, three_nodes_shm, end_rig),
+        cmocka_unit_test_setup_teardown(a_paused_node_is_wiped_and_rejoins, three_nodes_shm,
+                                        end_rig),
         cmocka_unit_test_setup_teardown(survivors_recover_and_take_the_others_back, three_nodes,
                                         end_rig),
         cmocka_unit_test_setup_teardown(a_second_signal_forces, three_nodes, end_rig),

@@ -20,7 +20,8 @@ enum {
     AT_TARGET_WORKER = 9,
     AT_VERSION_MIN = 10,
     AT_VERSION_MAX = 12,
-    AT_RESERVED = 14,
+    AT_WISHES = 14,
+    AT_RESERVED = 15,
     AT_CLUSTER = 16,
     AT_RESERVED_MORE = 24,
     AT_TAG = 64,
@@ -61,19 +62,26 @@ static uint32_t input(struct handshake *h, const uint8_t *message, uint8_t *out)
     return answered;
 }
 
-static void talk_begin(struct talk *talk, uint8_t seed)
+static void talk_begin_wishing(struct talk *talk, uint8_t seed, bool caller_shm, bool called_shm)
 {
     struct handshake_self caller = self_of(CALLER, 4);
     struct handshake_self called = self_of(CALLED, 2);
     uint8_t nonces[2][HANDSHAKE_NONCE_BYTES];
     uint8_t out[HANDSHAKE_MESSAGE_MAX];
 
+    caller.shm = caller_shm;
+    called.shm = called_shm;
     memset(nonces[0], seed, sizeof(nonces[0]));
     memset(nonces[1], seed + 100, sizeof(nonces[1]));
     assert_int_equal(handshake_call(&talk->caller, &caller, nonces[0], CALLED, 1, 3, out),
                      HELLO_BYTES);
     memcpy(talk->hello, out, HELLO_BYTES);
     handshake_listen(&talk->called, &called, nonces[1], NODES);
+}
+
+static void talk_begin(struct talk *talk, uint8_t seed)
+{
+    talk_begin_wishing(talk, seed, false, false);
 }
 
 static void talk_to_answer(struct talk *talk, uint8_t seed)
@@ -144,6 +152,25 @@ static void both_agree(void **state)
     assert_memory_equal(caller->keys.send, called->keys.receive, SESSION_KEY_BYTES);
     assert_memory_equal(caller->keys.receive, called->keys.send, SESSION_KEY_BYTES);
     assert_memory_not_equal(caller->keys.send, caller->keys.receive, SESSION_KEY_BYTES);
+}
+
+static void wishes_meet(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct talk talk;
+        uint8_t out[HANDSHAKE_MESSAGE_MAX];
+
+        talk_begin_wishing(&talk, 1, (i & 1) != 0, (i & 2) != 0);
+        assert_int_equal(talk.hello[AT_WISHES], i & 1);
+        assert_int_equal(input(&talk.called, talk.hello, talk.answer), ANSWER_BYTES);
+        assert_int_equal(talk.answer[AT_WISHES], i == 3);
+        assert_int_equal(input(&talk.caller, talk.answer, talk.proof), PROOF_BYTES);
+        assert_int_equal(input(&talk.called, talk.proof, out), 0);
+        assert_int_equal(talk.caller.peer.shm, i == 3);
+        assert_int_equal(talk.called.peer.shm, i == 3);
+        assert_true(talk.caller.peer.caller && !talk.called.peer.caller);
+    }
 }
 
 static void keys_differ_by_session(void **state)
@@ -245,6 +272,7 @@ static void hello_is_refused(void **state)
         {AT_VERSION_MIN, 2, HANDSHAKE_VERSION}, /* above its own highest */
         {AT_VERSION_MAX, 0, HANDSHAKE_VERSION},
         {AT_CLUSTER, 1, HANDSHAKE_CLUSTER},
+        {AT_WISHES, 2, HANDSHAKE_MAGIC}, /* unknown */
         {AT_RESERVED, 1, HANDSHAKE_MAGIC},
         {AT_RESERVED_MORE + 7, 1, HANDSHAKE_MAGIC},
         {AT_SOURCE, CALLED, HANDSHAKE_NODE}, /* our own id */
@@ -281,6 +309,7 @@ static void answer_is_refused(void **state)
         {AT_VERSION_MIN, 2, HANDSHAKE_VERSION},
         {AT_VERSION_MIN, 0, HANDSHAKE_VERSION}, /* a range where a choice is due */
         {AT_CLUSTER, 1, HANDSHAKE_CLUSTER},
+        {AT_WISHES, 2, HANDSHAKE_MAGIC}, /* unknown */
         {AT_RESERVED, 1, HANDSHAKE_MAGIC},
         {AT_SOURCE, 9, HANDSHAKE_NODE}, /* another node than the one that was called */
         {AT_SOURCE, CALLER, HANDSHAKE_NODE},
@@ -419,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_agree),
+        cmocka_unit_test(wishes_meet),
         cmocka_unit_test(keys_differ_by_session),
         cmocka_unit_test(key_is_wiped),
         cmocka_unit_test(messages_are_as_documented),
