@@ -37,8 +37,9 @@ _Static_assert(sizeof(struct slot) == 56, "no padding");
 enum ev_kind {
     EV_READ,   /* key: a local read that met a key which is not readable; flow (mine is a fresh
                   slot): confirm what asynchronous reads saw */
-    EV_UPDATE, /* key: a local update. If the key is readable the payload is the new value, computed
-                  from the stored one; spare is never NULL */
+    EV_UPDATE, /* key: a local update. If the key is readable (or the update no rmw, with
+                  ENGINE_BLIND_ANYTIME) the payload is the new value; spare is never NULL. If the
+                  update is neither issued nor parked the node tries again soon */
     EV_MSG,    /* key or flow, as engine_ops.route says */
     EV_TIMER,  /* flow: its deadline passed; key (mine NULL): a parked operation waited long */
     EV_VIEW,   /* flow: the worker adopted event.view */
@@ -55,9 +56,10 @@ struct event {
     uint8_t code;
     uint8_t from;  /* EV_MSG: the sender's node id */
     uint8_t self;  /* this node's id */
-    bool rmw;      /* EV_UPDATE: the new value depends on the old one */
+    bool rmw;      /* EV_UPDATE: the new value, or the answer, depends on the old one */
     bool confirms; /* this process may confirm view->epoch (view_confirms) */
     uint64_t now_us;
+    uint64_t ts;             /* EV_KEY: of the EFF_FLOW that steps this flow; else 0 */
     uint64_t random;         /* fresh for each event */
     uint64_t key_hash;       /* the same on every member; given with EV_SWEEP and ROUTE_WORKER */
     uint64_t local_hash;     /* of the key in this node's store; given to key machines */
@@ -79,7 +81,9 @@ enum eff_kind {
                    KEY_WAITERS, unless it is readable already */
     EFF_WAKE,   /* key: it is readable: parked operations of all workers go on */
     EFF_KEY,    /* flow: step the key machine of this slot's key with EV_FLOW and `code` */
-    EFF_FLOW,   /* key: step the flow machine of slot (slot, gen) with EV_KEY, `code` */
+    EFF_FLOW,   /* key: step the flow machine of slot (slot, gen) with EV_KEY, `code`, `ts`. With
+                   a gen slot and gen may come from a message: what names no flow that was opened by
+                   EFF_ISSUE and still waits is ignored, and so is what comes a second time */
     EFF_REPLY,  /* flow: the slot's operation ends: `code` is an enum reply_code */
     EFF_CLOSE,  /* flow: the slot is free (after EFF_REPLY, if any) */
     EFF_DROP,   /* the message was ignored: `code` is an enum engine_drop; counted */

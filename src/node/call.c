@@ -177,7 +177,8 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer)
     wheel_disarm(&w->wheel, &c->timer);
     list_remove(&c->link);
     if (session->calls.next == &c->session_link) {
-        struct reply reply = {.session = index, .tag = c->tag, .answer = *answer};
+        struct reply reply = {
+            .session = index, .tag = c->tag, .version = c->version, .answer = *answer};
         w->node->env.reply(w->node->env.context, w->index, &reply);
         session->n--;
         call_release(w, c);
@@ -203,6 +204,7 @@ void call_fail(struct worker *w, struct call *c, int err)
 {
     count_failure(w, err);
     struct answer answer = {.kind = ANSWER_ERROR, .number = err};
+    c->version = 0;
     call_finish(w, c, &answer);
 }
 
@@ -301,6 +303,7 @@ static void answer_unchanged(struct worker *w, struct call *c, const struct answ
 static void answer_error(struct worker *w, struct call *c, int err)
 {
     struct answer answer = {.kind = ANSWER_ERROR, .number = err};
+    c->version = 0;
     answer_unchanged(w, c, &answer);
 }
 
@@ -317,13 +320,65 @@ static void step_unreadable(struct worker *w, struct call *c, enum ev_kind kind,
         return;
     }
     step_init(w, &s, c->op.space, kind);
+    s.event.rmw = kind == EV_UPDATE && (c->rmw || c->expired_ms != 0);
     s.key = c->op.key;
     s.hash = c->hash;
     s.call = c;
     step_locked(w, &s, ref);
-    if (!s.parked) {
+    if (!s.parked && !s.asked) {
         call_delay(w, c, w->now_us + TRY_AGAIN_US);
     }
+}
+
+/* Answers a read with a value, its own or another node's; its bytes may be anybody's. */
+static void read_value(struct worker *w, struct call *c, struct bytes stored, uint8_t flags,
+                       bool found)
+{
+    struct op_state old = {.present = false};
+    if (found && op_state_from_stored(stored, flags, &old) != HK_OK) {
+        call_fail(w, c, HK_ERR_CORRUPT);
+        return;
+    }
+    if (op_state_expired(&old, w->wall_ms)) {
+        c->expired_ms = old.deadline_ms;
+        call_update(w, c);
+        return;
+    }
+    struct op_state next;
+    struct answer answer;
+    bool changed = false;
+    int err = op_evaluate(&c->op, &old, w->wall_ms, w->evaluated, w->node->evaluated_bytes, &next,
+                          &answer, &changed);
+    HK_ASSERT(!changed);
+    w->stats.reads++;
+    if (err != HK_OK) {
+        answer_error(w, c, err);
+    } else {
+        answer_unchanged(w, c, &answer);
+    }
+}
+
+void call_ask(struct worker *w, struct call *c, struct flow *f)
+{
+    pass_baton(w, c);
+    list_remove(&c->link);
+    list_push_back(&f->checking, &c->link);
+    c->state = CALL_ASKED;
+    f->key = bytes_of(NULL, 0);
+    wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+}
+
+void call_value(struct worker *w, struct call *c, const struct msg *msg)
+{
+    HK_ASSERT(c->state == CALL_ASKED);
+    if (!serves(w, c->op.space)) {
+        call_ready(w, c); /* which sees to it that it waits, or fails */
+        return;
+    }
+    c->state = CALL_READY;
+    wheel_disarm(&w->wheel, &c->timer);
+    c->version = msg->ts;
+    read_value(w, c, msg->value, msg->vflags, msg->ts != 0);
 }
 
 static void call_read(struct worker *w, struct call *c)
@@ -346,28 +401,8 @@ static void call_read(struct worker *w, struct call *c)
             store_unlock(&ref); /* it turned readable in between */
             continue;
         }
-        struct op_state old = {.present = false};
-        if (v.found && op_state_from_stored(v.value, v.meta.flags, &old) != HK_OK) {
-            call_fail(w, c, HK_ERR_CORRUPT);
-            return;
-        }
-        if (op_state_expired(&old, w->wall_ms)) {
-            c->expired_ms = old.deadline_ms;
-            call_update(w, c);
-            return;
-        }
-        struct op_state next;
-        struct answer answer;
-        bool changed = false;
-        err = op_evaluate(&c->op, &old, w->wall_ms, w->evaluated, w->node->evaluated_bytes, &next,
-                          &answer, &changed);
-        HK_ASSERT(!changed);
-        w->stats.reads++;
-        if (err != HK_OK) {
-            answer_error(w, c, err);
-        } else {
-            answer_unchanged(w, c, &answer);
-        }
+        c->version = v.found ? v.meta.ts : 0;
+        read_value(w, c, v.value, v.meta.flags, v.found);
         return;
     }
 }
@@ -422,6 +457,7 @@ static enum evaluated evaluate_locked(struct worker *w, struct call *c, const st
     if (err == HK_OK && changed && !keep_answer(w, c, &answer)) {
         err = HK_ERR_NOMEM;
     }
+    c->version = ref->object != NULL ? store_meta(ref).ts : 0;
     if (err == HK_OK && changed) {
         set_payload(w, s, &next);
         return EVALUATED_CHANGE;
@@ -466,6 +502,10 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
         call_fail(w, c, s->err);
         return;
     }
+    if (!s->issued && !s->parked) {
+        call_delay(w, c, w->now_us + TRY_AGAIN_US); /* the engine cannot take it just now */
+        return;
+    }
     /* From here on c may be answered and gone: an update of a single member completes at once. */
     if (c->state == CALL_ISSUED && c->flow != NULL) {
         w->stats.updates++;
@@ -499,13 +539,15 @@ static void call_update(struct worker *w, struct call *c)
     struct store_ref ref;
     store_lock(space->store, w->threads[c->op.space], c->op.key, c->hash, &ref);
     uint8_t flags = ref.object != NULL ? store_meta(&ref).flags : space->ops->blank.flags;
-    if ((flags & KEY_READABLE) == 0) {
+    bool rmw = op_is_rmw(op);
+    bool anytime = (space->ops->traits & ENGINE_BLIND_ANYTIME) != 0 && !rmw;
+    if ((flags & KEY_READABLE) == 0 && !anytime) {
         step_unreadable(w, c, EV_UPDATE, &ref);
         return;
     }
     struct step s;
     step_init(w, &s, c->op.space, EV_UPDATE);
-    s.event.rmw = op_is_rmw(op);
+    s.event.rmw = rmw;
     s.event.taken = ordered_taken(w, c->op.space);
     switch (evaluate_locked(w, c, op, &s, &ref)) {
     case EVALUATED_CHANGE:
@@ -598,6 +640,10 @@ void call_outcome(struct worker *w, struct call *c, enum reply_code code)
 {
     bool async = space_of(w, c)->async_reads;
     bool may_say = async || leased(w) || !node_rule_on(w->node, NODE_RULE_LEASE_ANSWER);
+    if (c->state == CALL_ASKED) {
+        call_ready(w, c); /* nobody could say: it starts anew */
+        return;
+    }
     if (c->state == CALL_CHECKING) {
         if (code == REPLY_DONE) {
             call_finish(w, c, &c->answer);
@@ -617,6 +663,8 @@ void call_outcome(struct worker *w, struct call *c, enum reply_code code)
     } else if (c->expired_ms != 0) {
         c->expired_ms = 0;
         call_ready(w, c);
+    } else if (code == REPLY_UNKNOWN) {
+        call_fail(w, c, HK_ERR_UNKNOWN);
     } else if (code == REPLY_OVERTAKEN && async) {
         await_confirmation(w, c);
     } else {
@@ -679,6 +727,7 @@ void call_timer(struct worker *w, struct call *c)
         issued_too_long(w, c);
         break;
     case CALL_CHECKING:
+    case CALL_ASKED:
         call_fail(w, c, c->decided ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE);
         break;
     case CALL_FREE:

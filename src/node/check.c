@@ -18,6 +18,7 @@ static void check_call(const struct worker *w, const struct call *c)
     case CALL_QUEUED:
     case CALL_READY:
     case CALL_CHECKING:
+    case CALL_ASKED:
         HK_ASSERT(c->flow == NULL);
         break;
     case CALL_FREE:
@@ -62,6 +63,7 @@ static void check_flows(const struct worker *w)
     {
         const struct flow *f = list_entry(link, struct flow, link);
         HK_ASSERT(!f->used && f->slot.kind == 0 && f->call == NULL && list_empty(&f->checking));
+        HK_ASSERT(!f->claimed && !f->owed);
     }
 }
 

@@ -32,6 +32,7 @@ enum call_state {
     CALL_DELAYED,  /* waits for its timer: a lease, a slot, or back-off */
     CALL_ISSUED,   /* its update is a flow */
     CALL_CHECKING, /* read, waits for a majority's confirmation */
+    CALL_ASKED,    /* a read that another node answers: waits for a flow's REPLY_VALUE */
     CALL_DONE,     /* answered, or waits for earlier commands to be answered first */
 };
 
@@ -51,6 +52,7 @@ struct call {
     uint32_t extra_bytes;
     uint32_t result_bytes;
     struct answer answer;
+    uint64_t version; /* of what was read or written, as struct reply has it */
     uint32_t session; /* SESSION_NONE: the node's own, or closed by the client */
     uint32_t tries;   /* lost updates so far */
     uint32_t prods;   /* of a parked call */
@@ -78,7 +80,8 @@ struct flow {
     struct slot slot;
     struct timer timer;
     struct list_link link;     /* worker.flows in issue order, or worker.flows_free */
-    struct list_link checking; /* calls that wait for an asynchronous read's confirmation */
+    struct list_link checking; /* calls that wait for an asynchronous read's confirmation, or for
+                                  the value that was asked for */
     struct call *call;         /* whose update it is; NULL: a replay or a check */
     struct bytes key;          /* the call's, or in key_memory */
     uint64_t hash;
@@ -88,6 +91,10 @@ struct flow {
     bool key_heap; /* key_memory is malloc's: the store had no room */
     bool check;    /* asks for the confirmation of reads */
     bool used;
+    bool claimed; /* opened by EFF_ISSUE: key steps on any worker may name it by its generation */
+    bool owed; /* closed, but a mail to it is in the mailbox: not free before that is taken out */
+    _Atomic uint32_t claim; /* the generation that waits for an outcome; whoever sets it to 0 may
+                               post one mail. So the mailbox holds at most one a flow */
 };
 
 /* What a timer belongs to. */
@@ -133,17 +140,19 @@ struct donated {
 /* ---- Mail between workers ---- */
 
 enum mail_kind {
-    MAIL_FLOW, /* step flow `ref` with EV_KEY `code` */
+    MAIL_FLOW, /* step flow `ref` with EV_KEY `code`; gen 0: it waits for nothing else */
     MAIL_WAKE, /* the key with `hash` in `space` is readable */
 };
 
 struct mail {
     uint64_t hash;
+    uint64_t ts;
     uint32_t ref;
+    uint32_t gen;
     uint8_t kind;
     uint8_t space;
     uint8_t code;
-    uint8_t reserved;
+    uint8_t reserved[5];
 };
 
 /* ---- Spaces ---- */
@@ -353,7 +362,8 @@ struct step {
     bool force;  /* a follower's write may use the headroom */
     int err;     /* out: memory refused the payload; nothing happened */
     bool parked; /* out: call waits for the key */
-    bool issued; /* out: call's update is stored and under way */
+    bool issued; /* out: call's update is under way */
+    bool asked;  /* out: call waits for a value from elsewhere */
 };
 void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kind);
 /* Steps the key machine under ref's lock, and releases it. */
@@ -365,6 +375,8 @@ void step_flow(struct worker *w, struct flow *f, enum ev_kind kind, uint8_t code
 /* A message effect of a flow machine, and one about an ignored message. */
 void step_send(struct worker *w, uint8_t space, const struct effect *e, struct bytes key);
 void step_ignored(struct worker *w, const struct effect *e, uint8_t from);
+/* A mail of kind MAIL_FLOW has come. */
+void step_mail(struct worker *w, const struct mail *mail);
 struct flow *flow_reserve(struct worker *w);
 void flow_give_back(struct worker *w, struct flow *f);
 void flow_open(struct worker *w, struct flow *f, const struct step *s);
@@ -412,6 +424,10 @@ void call_wake_all(struct worker *w);
 void call_timer(struct worker *w, struct call *c);
 /* The flow of an update, or of a check, has ended. */
 void call_outcome(struct worker *w, struct call *c, enum reply_code code);
+/* The read waits for that flow, which no step has seen yet. */
+void call_ask(struct worker *w, struct call *c, struct flow *f);
+/* What the read shall answer has come. */
+void call_value(struct worker *w, struct call *c, const struct msg *msg);
 void call_finish(struct worker *w, struct call *c, const struct answer *answer);
 void call_fail(struct worker *w, struct call *c, int err);
 void call_ready(struct worker *w, struct call *c);

@@ -266,6 +266,7 @@ static void answer_open(struct worker *w)
             const struct call *c = list_entry(link, struct call, session_link);
             struct reply reply = {.session = i, .tag = c->tag};
             if (c->state == CALL_DONE) {
+                reply.version = c->version;
                 reply.answer = c->answer;
             } else {
                 bool unknown = (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided;

@@ -39,6 +39,8 @@ struct request {
 struct reply {
     uint32_t session;
     uint64_t tag;
+    uint64_t version;     /* timestamp of what was read or written; 0: nothing was stored, or an
+                             error */
     struct answer answer; /* its bytes are good during the call only */
 };
 

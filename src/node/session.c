@@ -121,7 +121,8 @@ void session_flush(struct worker *w, uint32_t index)
         if (c->state != CALL_DONE) {
             break;
         }
-        struct reply reply = {.session = index, .tag = c->tag, .answer = c->answer};
+        struct reply reply = {
+            .session = index, .tag = c->tag, .version = c->version, .answer = c->answer};
         w->node->env.reply(w->node->env.context, w->index, &reply);
         session->n--;
         call_release(w, c);

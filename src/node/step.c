@@ -81,12 +81,31 @@ void flow_open(struct worker *w, struct flow *f, const struct step *s)
         s->call->flow = f;
         s->call->state = CALL_ISSUED;
         s->call->ungated = false;
+    } else if (s->asked) {
+        call_ask(w, s->call, f);
     } else {
         flow_copy_key(w, f, s);
         w->stats.other_flows++;
     }
     list_push_back(&w->flows, &f->link);
     flow_arm(w, f);
+}
+
+static uint32_t gen_after(uint32_t gen)
+{
+    return gen + 1 != 0 ? gen + 1 : 1; /* 0 means "whatever its generation" */
+}
+
+/* Whether somebody has posted a mail to this flow that was not taken out yet. */
+static bool flow_owed(struct flow *f, uint32_t gen)
+{
+    if (!f->claimed) {
+        return false;
+    }
+    f->claimed = false;
+    /* Pairs with flow_post: only one of the two finds the generation here. */
+    return !atomic_compare_exchange_strong_explicit(&f->claim, &gen, 0, memory_order_acq_rel,
+                                                    memory_order_acquire);
 }
 
 void flow_close(struct worker *w, struct flow *f)
@@ -105,20 +124,31 @@ void flow_close(struct worker *w, struct flow *f)
     f->check = false;
     f->key = bytes_of(NULL, 0);
     /* Answers that are still under way to this slot name the old generation. */
-    f->slot.gen++;
-    flow_give_back(w, f);
+    uint32_t gen = f->slot.gen;
+    f->slot.gen = gen_after(gen);
+    f->owed = flow_owed(f, gen);
+    if (!f->owed) {
+        flow_give_back(w, f);
+    }
 }
 
-static void flow_reply(struct worker *w, struct flow *f, enum reply_code code)
+static void flow_reply(struct worker *w, struct flow *f, enum reply_code code,
+                       const struct msg *msg)
 {
     struct list_link *link;
     while ((link = list_pop_front(&f->checking)) != NULL) {
-        call_outcome(w, list_entry(link, struct call, link), code);
+        struct call *c = list_entry(link, struct call, link);
+        if (code == REPLY_VALUE) {
+            call_value(w, c, msg);
+        } else {
+            call_outcome(w, c, code);
+        }
     }
     if (f->call != NULL) {
         struct call *c = f->call;
         f->call = NULL;
         c->flow = NULL;
+        c->version = f->slot.ts;
         call_outcome(w, c, code);
     }
 }
@@ -141,7 +171,7 @@ static void send_effect(struct worker *w, uint8_t space, const struct effect *e,
     if ((e->with & EFF_NO_KEY) == 0) {
         m.key = key;
     }
-    if ((e->with & EFF_VALUE) != 0) {
+    if ((e->with & (EFF_VALUE | EFF_PAYLOAD)) != 0) {
         m.value = value;
         m.vflags = vflags;
     }
@@ -224,6 +254,7 @@ void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kin
     s->err = HK_OK;
     s->parked = false;
     s->issued = false;
+    s->asked = false;
     s->event = (struct event){
         .kind = kind,
         .from = NODE_NONE,
@@ -281,6 +312,13 @@ static void send_locked(struct worker *w, struct step *s, struct store_ref *ref,
         if (e.kind != EFF_SEND && e.kind != EFF_BCAST) {
             continue;
         }
+        if ((e.with & EFF_PAYLOAD) != 0) {
+            if (!applied) {
+                send_effect(w, s->space, &e, s->key, s->payload, s->payload_flags, NULL);
+                continue;
+            }
+            e.with |= EFF_VALUE; /* they are the same */
+        }
         if ((e.with & EFF_VALUE) != 0 && !have) {
             HK_ASSERT(ref->object != NULL);
             value = store_value_of(ref, w->scratch, STORE_INLINE_MAX);
@@ -309,17 +347,73 @@ static void wake_everywhere(struct worker *w, uint8_t space, uint64_t hash)
     }
 }
 
-static void flow_from_key(struct worker *w, const struct effect *e)
+static void flow_told(struct worker *w, struct flow *f, uint8_t code, uint64_t ts);
+
+/* Mail for a flow that is named by its generation: at most one is in the mailbox, whatever peers
+ * say, for only the first that finds the generation there may post. */
+static void flow_post(struct worker *w, uint8_t space, uint8_t owner, const struct effect *e)
+{
+    const struct node_config *config = &w->node->config;
+    uint32_t index = slot_ref_index(e->slot);
+    if (owner >= config->workers || index == 0 || index > config->flows_max) {
+        w->stats.engine_drops[ENGINE_DROP_SLOT]++;
+        return;
+    }
+    struct flow *f = &w->node->workers[owner].flows_memory[index];
+    uint32_t gen = e->gen;
+    /* Pairs with flow_owed. */
+    if (!atomic_compare_exchange_strong_explicit(&f->claim, &gen, 0, memory_order_acq_rel,
+                                                 memory_order_relaxed)) {
+        w->stats.engine_drops[ENGINE_DROP_SLOT]++;
+        return;
+    }
+    struct mail mail = {.kind = MAIL_FLOW,
+                        .space = space,
+                        .ref = e->slot,
+                        .gen = e->gen,
+                        .code = e->code,
+                        .ts = e->ts};
+    worker_post(w, owner, &mail);
+}
+
+static void flow_from_key(struct worker *w, uint8_t space, const struct effect *e)
 {
     uint8_t owner = slot_ref_worker(e->slot);
+    if (owner != w->index && e->gen != 0) {
+        flow_post(w, space, owner, e);
+        return;
+    }
     if (owner != w->index) {
-        struct mail mail = {.kind = MAIL_FLOW, .ref = e->slot, .code = e->code};
+        struct mail mail = {.kind = MAIL_FLOW, .ref = e->slot, .code = e->code, .ts = e->ts};
         worker_post(w, owner, &mail);
         return;
     }
     struct flow *f = flow_of_ref(w, e->slot);
+    if (e->gen != 0 && (f == NULL || f->slot.gen != e->gen || f->space != space)) {
+        w->stats.engine_drops[ENGINE_DROP_SLOT]++;
+        return;
+    }
     HK_ASSERT(f != NULL);
-    step_flow(w, f, EV_KEY, e->code, NULL, NODE_NONE);
+    flow_told(w, f, e->code, e->ts);
+}
+
+void step_mail(struct worker *w, const struct mail *mail)
+{
+    struct flow *f = flow_at(w, slot_ref_index(mail->ref));
+    HK_ASSERT(f != NULL);
+    if (f->owed) {
+        f->owed = false;
+        flow_give_back(w, f);
+        return;
+    }
+    HK_ASSERT(f->used); /* a flow ends by this mail, or is owed it */
+    if (mail->gen == 0 || f->space == mail->space) {
+        flow_told(w, f, mail->code, mail->ts);
+    }
+    if (mail->gen != 0 && f->used && f->slot.gen == mail->gen) {
+        /* The engine still waits: the mailbox has room for the next word. */
+        atomic_store_explicit(&f->claim, mail->gen, memory_order_release);
+    }
 }
 
 /* What remains when the bucket is unlocked again. */
@@ -338,7 +432,7 @@ static void after_unlock(struct worker *w, struct step *s, const struct effects 
             wake_everywhere(w, s->space, s->hash);
             break;
         case EFF_FLOW:
-            flow_from_key(w, e);
+            flow_from_key(w, s->space, e);
             break;
         case EFF_DROP:
         case EFF_BEHIND:
@@ -348,12 +442,12 @@ static void after_unlock(struct worker *w, struct step *s, const struct effects 
         case EFF_BCAST:
         case EFF_APPLY:
         case EFF_FORGET:
+        case EFF_ISSUE:
+        case EFF_ASK:
             break;
         case EFF_KEY:
         case EFF_REPLY:
         case EFF_CLOSE:
-        case EFF_ISSUE:
-        case EFF_ASK:
         case EFF_KEEP:
         case EFF_TAKE:
         case EFF_TRIM:
@@ -401,10 +495,16 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
     send_locked(w, s, ref, &fx, &meta);
     store_unlock(ref);
     /* A stalled update may have started a replay: that flow is not the update's. */
-    s->issued = s->event.kind == EV_UPDATE && has_effect(&fx, EFF_APPLY);
+    bool issue = s->event.kind == EV_UPDATE && has_effect(&fx, EFF_ISSUE);
+    s->issued = issue || (s->event.kind == EV_UPDATE && has_effect(&fx, EFF_APPLY));
+    s->asked = s->event.kind == EV_READ && has_effect(&fx, EFF_ASK);
     if (spare != NULL) {
         if (spare->slot.kind != 0) {
             flow_open(w, spare, s);
+            if (issue) {
+                spare->claimed = true;
+                atomic_store_explicit(&spare->claim, spare->slot.gen, memory_order_release);
+            }
         } else {
             flow_give_back(w, spare);
         }
@@ -455,7 +555,7 @@ static void flow_effects(struct worker *w, struct flow *f, const struct event *e
             }
             break;
         case EFF_REPLY:
-            flow_reply(w, f, (enum reply_code)e->code);
+            flow_reply(w, f, (enum reply_code)e->code, event->msg);
             break;
         case EFF_CLOSE:
             flow_close(w, f);
@@ -481,10 +581,18 @@ static void flow_effects(struct worker *w, struct flow *f, const struct event *e
     flow_arm(w, f);
 }
 
+static void flow_step(struct worker *w, struct flow *f, const struct event *event)
+{
+    struct effects fx;
+    fx.n = 0;
+    w->stats.flow_steps++;
+    w->node->spaces[f->space].ops->flow(&f->slot, event, &fx);
+    flow_effects(w, f, event, &fx);
+}
+
 void step_flow(struct worker *w, struct flow *f, enum ev_kind kind, uint8_t code,
                const struct msg *msg, uint8_t from)
 {
-    const struct engine_ops *ops = w->node->spaces[f->space].ops;
     struct step s;
     step_init(w, &s, f->space, kind);
     s.event.code = code;
@@ -493,11 +601,17 @@ void step_flow(struct worker *w, struct flow *f, enum ev_kind kind, uint8_t code
     if (kind == EV_VIEW) {
         f->waiting_us = w->now_us;
     }
-    struct effects fx;
-    fx.n = 0;
-    w->stats.flow_steps++;
-    ops->flow(&f->slot, &s.event, &fx);
-    flow_effects(w, f, &s.event, &fx);
+    flow_step(w, f, &s.event);
+}
+
+/* A key step speaks to a flow. */
+static void flow_told(struct worker *w, struct flow *f, uint8_t code, uint64_t ts)
+{
+    struct step s;
+    step_init(w, &s, f->space, EV_KEY);
+    s.event.code = code;
+    s.event.ts = ts;
+    flow_step(w, f, &s.event);
 }
 
 void flow_check_reads(struct worker *w)

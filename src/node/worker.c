@@ -19,7 +19,8 @@ void worker_post(struct worker *from, uint32_t to, const struct mail *mail)
 {
     struct worker *w = &from->node->workers[to];
     if (mail->kind == MAIL_FLOW) {
-        /* Room for every flow of that worker, and each has one outcome: it cannot be full. */
+        /* Room for every flow of that worker, and each has one outcome (struct flow, claim): it
+         * cannot be full. */
         bool pushed = ring_mpsc_push(&w->mail, mail);
         HK_ASSERT(pushed);
     } else if (!ring_mpsc_push(&w->wakes, mail)) {
@@ -91,9 +92,7 @@ static uint32_t take_mail(struct worker *w, uint32_t max)
         n++;
     }
     for (uint32_t i = 0; i < max && ring_mpsc_pop(&w->mail, &mail); i++) {
-        struct flow *f = flow_of_ref(w, mail.ref);
-        HK_ASSERT(f != NULL); /* a flow ends only by this mail */
-        step_flow(w, f, EV_KEY, mail.code, NULL, NODE_NONE);
+        step_mail(w, &mail);
         n++;
     }
     if (ready != 0 && ring_mpsc_drained(&w->mail)) {

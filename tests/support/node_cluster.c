@@ -250,6 +250,7 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
     c->answer.kind = reply->answer.kind;
     c->answer.applied = reply->answer.applied;
     c->answer.number = reply->answer.number;
+    c->answer.version = reply->version;
     c->answer.n = reply->answer.value.n;
     if (c->answer.n > 0 && c->answer.n <= sizeof c->answer.value) {
         memcpy(c->answer.value, reply->answer.value.at, c->answer.n);
@@ -309,7 +310,7 @@ static void start_node(struct cluster *c, uint32_t i)
     };
     config.spaces[0] = (struct space_config){
         .ops = c->config.ops != NULL ? c->config.ops : &hermes_ops,
-        .engine = &c->config.hermes,
+        .engine = c->config.engine != NULL ? c->config.engine : &c->config.hermes,
         .async_reads = c->config.async_reads,
         .store = {.memory_max = last ? c->config.memory_max_last : c->config.memory_max,
                   .keys_expected = c->config.keys_expected,

@@ -25,9 +25,10 @@ struct cluster_client {
 struct cluster_config {
     uint32_t nodes;
     uint32_t workers[CLUSTER_NODES_MAX]; /* by node */
-    const struct engine_ops *ops;        /* NULL: hermes_ops */
     bool ordered;                        /* as env.ordered */
     struct hermes_config hermes;
+    const struct engine_ops *ops; /* NULL: hermes_ops */
+    const void *engine;           /* its configuration; NULL: hermes, above */
     bool async_reads;
     uint32_t lease_us;      /* 0: 200 ms */
     uint64_t keys_expected; /* of the stores: 0 starts small, so that they grow */
@@ -97,6 +98,7 @@ struct cluster_answer {
     uint8_t kind; /* enum answer_kind */
     bool applied;
     int64_t number;
+    uint64_t version; /* of the reply */
     uint32_t n;
     uint8_t value[4096];
 };

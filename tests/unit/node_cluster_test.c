@@ -68,6 +68,28 @@ static void a_write_is_read_everywhere(void **state)
     cluster_destroy(c);
 }
 
+static void replies_say_which_version(void **state)
+{
+    (void)state;
+    struct cluster *c = three(1);
+    uint64_t first = set(c, 0, "a", "1").version;
+    assert_int_not_equal(first, 0);
+    uint64_t second = add(c, 1, "a", 1).version;
+    assert_true(second > first);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(get(c, i, "a").version, second);
+        assert_int_equal(get(c, i, "nothing").version, 0);
+    }
+    struct op unchanged = {.kind = OP_SET, .flags = OPF_NX, .key = text("a"), .value = text("3")};
+    assert_int_equal(cluster_call(c, 2, &unchanged).version, second);
+    struct op wrong = {.kind = OP_ADD, .key = text("b"), .number = 1};
+    assert_int_equal(set(c, 0, "b", "text").kind, ANSWER_OK);
+    struct cluster_answer a = cluster_call(c, 1, &wrong);
+    assert_int_equal(a.kind, ANSWER_ERROR);
+    assert_int_equal(a.version, 0);
+    cluster_destroy(c);
+}
+
 static void updates_compute_on_the_newest_value(void **state)
 {
     (void)state;
@@ -483,6 +505,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_write_is_read_everywhere),
+        cmocka_unit_test(replies_say_which_version),
         cmocka_unit_test(updates_compute_on_the_newest_value),
         cmocka_unit_test(large_values_travel),
         cmocka_unit_test(large_values_are_given_away),
