@@ -15,6 +15,8 @@ const struct command commands[] = {
      explore_command},
     {"torture", "a real cluster under kill, pause and partition, its history judged",
      torture_command},
+    {"bench", "engines in this process under load: throughput, CPU time, messages, latency",
+     bench_command},
     {NULL, NULL, NULL},
 };
 

@@ -28,5 +28,6 @@ int recover_command(int argc, char **argv);
 int sim_command(int argc, char **argv);
 int explore_command(int argc, char **argv);
 int torture_command(int argc, char **argv);
+int bench_command(int argc, char **argv);
 
 #endif

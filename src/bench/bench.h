@@ -1,0 +1,91 @@
+/* Clusters inside this process, under load, measured. Nodes, engines, view protocol and links are the
+ * real ones; only clients are missing: each worker draws its operations itself, as in [H] 4.5. One
+ * cluster may be paused while another runs (its clock stands still), so that two can be compared in
+ * turn.
+ *
+ * Threads. All functions are called from one thread, the one that created the cluster. */
+#ifndef HORKOS_BENCH_BENCH_H
+#define HORKOS_BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/histogram.h"
+#include "engine/engine.h"
+#include "load/keys.h"
+#include "load/mix.h"
+#include "node/node.h"
+
+#define BENCH_NODES_MAX 9u
+#define BENCH_WORKERS_MAX 32u
+#define BENCH_KEYS_MAX (1u << 30)
+#define BENCH_KEY_BYTES_MIN 8u
+#define BENCH_KEY_BYTES_MAX 256u
+#define BENCH_VALUE_BYTES_MAX 65536u
+#define BENCH_IN_FLIGHT_MAX 1024u
+
+enum bench_port { BENCH_SHM, BENCH_TCP };
+extern const char *const bench_port_names[];
+
+enum bench_read_path {
+    BENCH_READ_DIRECT, /* node_read on the worker's thread; what that leaves open goes to the node */
+    BENCH_READ_NODE,   /* a request like any other */
+};
+extern const char *const bench_read_path_names[];
+
+struct bench_config {
+    const struct engine_ops *engine;
+    uint32_t nodes;   /* 1 .. BENCH_NODES_MAX */
+    uint32_t workers; /* of each node, 1 .. BENCH_WORKERS_MAX */
+    enum bench_port port;
+    bool threads; /* a thread for each worker; otherwise the caller's thread runs all in turn */
+    enum bench_read_path read_path;
+    struct keys_config keys; /* n: 1 .. BENCH_KEYS_MAX; seed is derived from the one below */
+    struct mix mix;
+    uint32_t key_bytes;
+    uint32_t value_bytes;
+    uint32_t in_flight; /* sessions of each worker; each has one operation at a time */
+    double rate;        /* operations a second of the whole cluster (open loop); 0: closed loop */
+    bool even;          /* arrivals of the open loop at equal distances instead of Poisson's */
+    bool ack_to_all;    /* hermes: [H] O3 */
+    bool async_reads;
+    uint64_t seed;
+    /* How far the preparation is (done of all keys); may be NULL. */
+    void (*progress)(void *context, uint64_t done, uint64_t all);
+    void *context;
+};
+
+/* Whether reads of this configuration can be answered on the caller's thread at all. */
+bool bench_direct_possible(const struct bench_config *config);
+
+struct bench_cluster;
+
+/* Forms the cluster and writes every key. HK_ERR_NOMEM, HK_ERR_IO, HK_ERR_BUSY (it did not form or
+ * load in time); why_out says more (static). The new cluster is paused. */
+int bench_cluster_create(const struct bench_config *config, struct bench_cluster **cluster_out,
+                         const char **why_out) __attribute__((warn_unused_result));
+void bench_cluster_destroy(struct bench_cluster *cluster);
+
+/* Everything of one run: sums over all workers. */
+struct bench_run {
+    double seconds;     /* on the clock */
+    double cpu_seconds; /* of this process */
+    uint64_t ops[LOAD_KINDS];
+    uint64_t failed;        /* answered with an error, or a value that cannot be */
+    uint64_t reads_passed;  /* direct reads that had to be left to the node */
+    uint64_t view_changes;  /* since the cluster was formed; a run with one says nothing */
+    struct node_stats node; /* the difference, of all nodes */
+    struct histogram latency_ns[LOAD_KINDS];
+};
+
+/* Loads the cluster for so long and pauses it again: first warmup_seconds that do not count.
+ * Everything but `failed` and latencies concerns the same moment of beginning and end. */
+void bench_cluster_run(struct bench_cluster *cluster, double warmup_seconds, double seconds,
+                       struct bench_run *run_out);
+
+/* Node 0's node and first worker, while the cluster is paused: for probes on its pages. now_us: the
+ * cluster's time. */
+struct node *bench_cluster_node(struct bench_cluster *cluster, uint64_t *now_us_out);
+const struct bench_config *bench_cluster_config(const struct bench_cluster *cluster);
+
+#endif

@@ -1,0 +1,406 @@
+#include "bench/bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "bench/internal.h"
+
+const char *const bench_port_names[] = {[BENCH_SHM] = "shm", [BENCH_TCP] = "tcp"};
+const char *const bench_read_path_names[] = {
+    [BENCH_READ_DIRECT] = "direct", [BENCH_READ_NODE] = "node"};
+
+/* Nobody crashes here; a busy machine may keep a thread from running for a while. */
+#define LEASE_US 4000000u
+#define MARGIN_US 400000u
+#define HEARTBEAT_US 500000u
+#define SUSPECT_US 3000000u
+#define FORM_NS UINT64_C(30000000000)
+/* Writing all keys makes some progress within this time. */
+#define STALL_NS UINT64_C(20000000000)
+
+bool bench_direct_possible(const struct bench_config *config)
+{
+    return !config->async_reads && config->engine->ready == NULL;
+}
+
+const struct bench_config *bench_cluster_config(const struct bench_cluster *cluster)
+{
+    return &cluster->config;
+}
+
+/* ---- What a node asks ---- */
+
+static struct bench_worker *worker_of(void *context, uint32_t worker)
+{
+    struct bench_node *n = context;
+    return &n->cluster->workers[n->id * n->cluster->config.workers + worker];
+}
+
+static bool env_receive(void *context, uint32_t worker, struct bytes *frame_out)
+{
+    return port_receive(worker_of(context, worker)->port, frame_out);
+}
+
+static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes frame)
+{
+    (void)to;
+    port_send(worker_of(context, worker)->port, frame);
+}
+
+static void env_give(void *context, uint32_t worker, uint8_t to, struct pieces *frame)
+{
+    (void)to;
+    port_give(worker_of(context, worker)->port, frame);
+}
+
+static bool env_under_way(void *context, uint32_t worker, uint8_t to)
+{
+    return port_large_under_way(worker_of(context, worker)->port, to, (uint8_t)worker);
+}
+
+static uint16_t env_version(void *context, uint32_t worker, uint8_t to)
+{
+    return port_version(worker_of(context, worker)->port, to);
+}
+
+static bool env_request(void *context, uint32_t worker, struct request *request_out)
+{
+    return drive_request(worker_of(context, worker), request_out);
+}
+
+static void env_reply(void *context, uint32_t worker, const struct reply *reply)
+{
+    drive_reply(worker_of(context, worker), reply);
+}
+
+static void env_wake(void *context, uint32_t worker)
+{
+    loop_wake(worker_of(context, worker)->loop);
+}
+
+static uint64_t env_wall_ms(void *context)
+{
+    (void)context;
+    return clock_wall_ms();
+}
+
+/* A benchmark's cluster is never started a second time. */
+static void env_persist(void *context, uint64_t generation, uint32_t epoch)
+{
+    (void)context;
+    (void)generation;
+    (void)epoch;
+}
+
+/* ---- Making ---- */
+
+static void configure(struct bench_cluster *c, uint8_t id)
+{
+    const struct bench_config *b = &c->config;
+    struct node_config *n = &c->nodes[id].config;
+    *n = (struct node_config){
+        .self = id,
+        .workers = b->workers,
+        .cluster = 1,
+        .seed = b->seed * 64u + id,
+        .sessions_max = BENCH_IN_FLIGHT_MAX + 1u,
+        .view = {.self = id,
+                 .nonce = id + 1u,
+                 .configured = ((nodeset)1 << b->nodes) - 1u,
+                 .lease_us = LEASE_US,
+                 .margin_us = MARGIN_US,
+                 .heartbeat_us = HEARTBEAT_US,
+                 .suspect_us = SUSPECT_US,
+                 .cids_per_member = 4,
+                 .seed = b->seed * 64u + id},
+    };
+    n->spaces[0] = (struct space_config){
+        .ops = b->engine,
+        .engine = &c->engine,
+        .async_reads = b->async_reads,
+        .store = {.keys_expected = b->keys.n,
+                  .value_bytes_max = BENCH_VALUE_BYTES_MAX,
+                  .seed = b->seed * 64u + id},
+    };
+}
+
+static int make_nodes(struct bench_cluster *c)
+{
+    struct engines_options options = {
+        .mlt_us = LEASE_US / 10u,
+        .grace_us = 100u * LEASE_US,
+        .ack_to_all = c->config.ack_to_all,
+    };
+    engines_configure(c->config.engine, &options, &c->engine);
+    for (uint32_t i = 0; i < c->config.nodes; i++) {
+        struct env env = {
+            .context = &c->nodes[i],
+            .receive = env_receive,
+            .send = env_send,
+            .request = env_request,
+            .reply = env_reply,
+            .wake = env_wake,
+            .wall_ms = env_wall_ms,
+            .persist = env_persist,
+            .give = env_give,
+            .under_way = env_under_way,
+            .version = env_version,
+        };
+        configure(c, (uint8_t)i);
+        int err = node_create(&c->nodes[i].config, &env, (bench_clock_ns() - c->pauses_ns) / 1000u,
+                              &c->nodes[i].node);
+        if (err != HK_OK) {
+            return err;
+        }
+    }
+    return HK_OK;
+}
+
+static uint64_t sum_filled(const struct bench_cluster *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < c->workers_n; i++) {
+        sum += atomic_load_explicit(&c->workers[i].counters.filled, memory_order_relaxed);
+    }
+    return sum;
+}
+
+static uint64_t sum_failed(const struct bench_cluster *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < c->workers_n; i++) {
+        sum += atomic_load_explicit(&c->workers[i].counters.failed, memory_order_relaxed);
+    }
+    return sum;
+}
+
+static bool all_serve(const struct bench_cluster *c)
+{
+    uint64_t now_us = (bench_clock_ns() - c->pauses_ns) / 1000u;
+    for (uint32_t i = 0; i < c->config.nodes; i++) {
+        struct node_status s;
+        node_status(c->nodes[i].node, now_us, &s);
+        if (s.status != VIEW_STATUS_SERVING || nodeset_count(s.view.live) != c->config.nodes ||
+            s.epoch_adopted != s.view.epoch) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t newest_epoch(const struct bench_cluster *c)
+{
+    uint32_t newest = 0;
+    for (uint32_t i = 0; i < c->config.nodes; i++) {
+        struct node_status s;
+        node_status(c->nodes[i].node, (bench_clock_ns() - c->pauses_ns) / 1000u, &s);
+        newest = s.view.epoch > newest ? s.view.epoch : newest;
+    }
+    return newest;
+}
+
+static int form(struct bench_cluster *c, const char **why_out)
+{
+    uint64_t until_ns = bench_clock_ns() + FORM_NS;
+    while (!all_serve(c)) {
+        if (bench_clock_ns() > until_ns) {
+            *why_out = "the nodes did not form a view within 30 seconds";
+            return HK_ERR_BUSY;
+        }
+        crew_work(c, bench_clock_ns() + 1000000u);
+    }
+    return HK_OK;
+}
+
+static int fill(struct bench_cluster *c, const char **why_out)
+{
+    uint64_t filled = 0, stalled_ns = bench_clock_ns();
+    crew_enter(c, PHASE_FILL);
+    while (filled < c->config.keys.n) {
+        crew_work(c, bench_clock_ns() + 1000000u);
+        uint64_t now = sum_filled(c);
+        if (now > filled) {
+            filled = now;
+            stalled_ns = bench_clock_ns();
+        } else if (bench_clock_ns() - stalled_ns > STALL_NS) {
+            *why_out = "writing the keys came to a standstill";
+            return HK_ERR_BUSY;
+        }
+        if (c->config.progress != NULL) {
+            c->config.progress(c->config.context, filled, c->config.keys.n);
+        }
+    }
+    if (sum_failed(c) > 0) {
+        *why_out = "some keys could not be written";
+        return HK_ERR_BUSY;
+    }
+    return HK_OK;
+}
+
+static int make(struct bench_cluster *c, const char **why_out)
+{
+    const struct bench_config *b = &c->config;
+    c->workers_n = b->nodes * b->workers;
+    c->workers = aligned_alloc(64, c->workers_n * sizeof *c->workers);
+    c->value = malloc(b->value_bytes + 1u);
+    if (c->workers == NULL || c->value == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    memset(c->workers, 0, c->workers_n * sizeof *c->workers);
+    memset(c->value, 'v', b->value_bytes + 1u);
+    for (uint32_t i = 0; i < c->workers_n; i++) {
+        c->workers[i].cluster = c;
+        c->workers[i].node = (uint8_t)(i / b->workers);
+        c->workers[i].index = (uint8_t)(i % b->workers);
+        c->workers[i].number = i;
+    }
+    for (uint32_t i = 0; i < b->nodes; i++) {
+        c->nodes[i].cluster = c;
+        c->nodes[i].id = (uint8_t)i;
+    }
+    int err = b->port == BENCH_SHM ? hub_create(HUB_RING_DEFAULT, &c->hub) : HK_OK;
+    err = err == HK_OK ? crew_start(c) : err;
+    err = err == HK_OK ? make_nodes(c) : err;
+    err = err == HK_OK ? links_connect(c) : err;
+    err = err == HK_OK ? crew_open(c) : err;
+    err = err == HK_OK ? form(c, why_out) : err;
+    err = err == HK_OK ? fill(c, why_out) : err;
+    if (err == HK_OK && !crew_pause(c)) {
+        *why_out = "the last writes of the keys did not end";
+        err = HK_ERR_BUSY;
+    }
+    return err;
+}
+
+int bench_cluster_create(const struct bench_config *config, struct bench_cluster **cluster_out,
+                         const char **why_out)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    struct bench_cluster *c = calloc(1, sizeof *c);
+    *why_out = NULL;
+    if (c == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    c->config = *config;
+    c->yields = (long)(config->nodes * config->workers) > processors;
+    atomic_init(&c->phase, PHASE_STOP);
+    int err = make(c, why_out);
+    if (err != HK_OK) {
+        *why_out = *why_out != NULL ? *why_out : hk_err_text(err);
+        bench_cluster_destroy(c);
+        return err;
+    }
+    c->epoch = newest_epoch(c);
+    *cluster_out = c;
+    return HK_OK;
+}
+
+void bench_cluster_destroy(struct bench_cluster *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    crew_halt(c);
+    for (uint32_t i = 0; i < c->config.nodes; i++) {
+        if (c->nodes[i].node != NULL) {
+            node_destroy(c->nodes[i].node);
+        }
+    }
+    crew_end(c);
+    if (c->hub != NULL) {
+        hub_destroy(c->hub);
+    }
+    free(c->workers);
+    free(c->value);
+    free(c);
+}
+
+struct node *bench_cluster_node(struct bench_cluster *c, uint64_t *now_us_out)
+{
+    HK_ASSERT(atomic_load_explicit(&c->phase, memory_order_acquire) == PHASE_PAUSED);
+    *now_us_out = (c->paused_at_ns - c->pauses_ns) / 1000u;
+    return c->nodes[0].node;
+}
+
+/* ---- A run ---- */
+
+/* Everything that only grows, at one moment. */
+struct reading {
+    double cpu_seconds;
+    uint64_t now_ns;
+    uint64_t ops[LOAD_KINDS];
+    uint64_t passed;
+    struct node_stats node;
+};
+
+static void add_stats(struct node_stats *sum, const struct node_stats *more, bool subtract)
+{
+    uint64_t *to = (uint64_t *)(void *)sum;
+    const uint64_t *from = (const uint64_t *)(const void *)more;
+    _Static_assert(sizeof *sum % sizeof *to == 0, "nothing but counters");
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) {
+        to[i] = subtract ? to[i] - from[i] : to[i] + from[i];
+    }
+}
+
+static void read_all(const struct bench_cluster *c, struct reading *r)
+{
+    struct timespec cpu;
+    memset(r, 0, sizeof *r);
+    int err = clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    HK_ASSERT(err == 0);
+    r->cpu_seconds = (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec;
+    r->now_ns = bench_clock_ns();
+    for (uint32_t i = 0; i < c->workers_n; i++) {
+        const struct bench_counters *w = &c->workers[i].counters;
+        for (uint32_t kind = 0; kind < LOAD_KINDS; kind++) {
+            r->ops[kind] += atomic_load_explicit(&w->ops[kind], memory_order_relaxed);
+        }
+        r->passed += atomic_load_explicit(&w->passed, memory_order_relaxed);
+    }
+    for (uint32_t i = 0; i < c->config.nodes; i++) {
+        struct node_stats s;
+        node_stats(c->nodes[i].node, &s);
+        add_stats(&r->node, &s, false);
+    }
+}
+
+static void work_for(struct bench_cluster *c, double seconds)
+{
+    uint64_t until_ns = bench_clock_ns() + (uint64_t)(seconds * 1e9);
+    while (bench_clock_ns() < until_ns) {
+        crew_work(c, until_ns);
+    }
+}
+
+void bench_cluster_run(struct bench_cluster *c, double warmup_seconds, double seconds,
+                       struct bench_run *run_out)
+{
+    struct reading before, after;
+    uint64_t failed = sum_failed(c);
+    memset(run_out, 0, sizeof *run_out);
+    crew_enter(c, PHASE_LOAD);
+    work_for(c, warmup_seconds);
+    atomic_fetch_add_explicit(&c->run, 1, memory_order_relaxed);
+    read_all(c, &before);
+    work_for(c, seconds);
+    read_all(c, &after);
+    bool ended = crew_pause(c);
+    run_out->seconds = 1e-9 * (double)(after.now_ns - before.now_ns);
+    run_out->cpu_seconds = after.cpu_seconds - before.cpu_seconds;
+    run_out->reads_passed = after.passed - before.passed;
+    run_out->failed = sum_failed(c) - failed + !ended;
+    run_out->view_changes = newest_epoch(c) - c->epoch;
+    run_out->node = after.node;
+    add_stats(&run_out->node, &before.node, true);
+    for (uint32_t kind = 0; kind < LOAD_KINDS; kind++) {
+        run_out->ops[kind] = after.ops[kind] - before.ops[kind];
+        histogram_init(&run_out->latency_ns[kind]);
+        for (uint32_t i = 0; i < c->workers_n; i++) {
+            histogram_merge(&run_out->latency_ns[kind], &c->workers[i].latency_ns[kind]);
+        }
+    }
+}

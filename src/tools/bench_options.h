@@ -1,0 +1,28 @@
+/* The command line of `horkos bench`. */
+#ifndef HORKOS_TOOLS_BENCH_OPTIONS_H
+#define HORKOS_TOOLS_BENCH_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench/bench.h"
+
+#define BENCH_ENGINES_MAX 8u
+#define BENCH_RUNS_MAX 1000u
+
+struct bench_options {
+    struct bench_config config; /* but for the engine */
+    const struct engine_ops *engines[BENCH_ENGINES_MAX];
+    uint32_t engines_n; /* more than one: they are compared with the first */
+    double seconds;
+    double warmup;
+    uint32_t runs;
+    bool probe;
+    bool json;
+};
+
+/* STATUS_OK; STATUS_USAGE after an error, which was printed. help_out: --help was asked for, and
+ * printed. */
+int bench_options_parse(int argc, char **argv, struct bench_options *options_out, bool *help_out);
+
+#endif

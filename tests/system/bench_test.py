@@ -1,0 +1,156 @@
+"""`horkos bench` for fractions of a second: every engine, both ways to run, both kinds of links, closed
+and open loops. What it says must add up; how fast it is does not matter here."""
+
+import json
+import subprocess
+import unittest
+
+from support import harness
+
+LATENCIES = ("p50_us", "p99_us", "p999_us", "p9999_us")
+FIGURES = ("ops_per_s", "cpu_ns_per_op", "messages_per_op", "frames_per_op", "bytes_per_op",
+           "messages_per_update") + LATENCIES
+SHORT = ("--keys", "2000", "--seconds", "0.1", "--warmup", "0.05", "--runs", "2")
+
+
+def bench(*options, status=0):
+    done = subprocess.run([harness.PROGRAM, "bench", *options], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=60 * harness.PATIENCE)
+    if done.returncode != status:
+        raise AssertionError("status %d, not %d: %s\n%s%s" % (
+            done.returncode, status, " ".join(options), done.stdout, done.stderr))
+    return done
+
+
+def measured(*options):
+    return json.loads(bench(*SHORT, *options, "--json").stdout)
+
+
+def engines():
+    last = bench("--help").stdout.strip().splitlines()[-1]
+    return last.split(":")[1].split()
+
+
+class Figures(unittest.TestCase):
+    def check_series(self, series, kinds):
+        self.assertEqual(series["failed"], 0)
+        self.assertEqual(series["view_changes"], 0)
+        self.assertGreater(series["ops"], 0)
+        for name in FIGURES:
+            self.assertGreater(series[name], 0, name)
+            spread = series["spread"][name]
+            self.assertLessEqual(spread["min"], spread["median"], name)
+            self.assertLessEqual(spread["median"], spread["max"], name)
+            self.assertEqual(spread["median"], series[name], name)
+        for kind in kinds:
+            values = [series[kind + name] for name in LATENCIES]
+            self.assertEqual(values, sorted(values), kind)
+            self.assertGreater(values[0], 0, kind)
+        for kind in {"reads_", "writes_", "rmws_"} - set(kinds):
+            self.assertIsNone(series[kind + "p50_us"], kind)
+
+    def test_every_way_to_run(self):
+        for engine in engines():
+            for how in ("--cooperative", "--threads"):
+                for port in ("shm", "tcp"):
+                    with self.subTest(engine=engine, how=how, port=port):
+                        got = measured("--engine", engine, how, "--port", port, "--writes", "20",
+                                       "--rmws", "10", "--dist", "zipf:0.99")
+                        self.check_series(got, ["", "reads_", "writes_", "rmws_"])
+                        self.assertEqual(got["engine"], engine)
+                        self.assertEqual(got["config"]["port"], port)
+                        self.assertEqual(got["config"]["threads"], how == "--threads")
+                        self.assertEqual(got["config"]["zipf_exponent"], 0.99)
+                        for name in ("model", "cores", "kernel"):
+                            self.assertTrue(got["machine"][name])
+
+    def test_messages_of_a_hermes_write(self):
+        """Two INVs, two ACKs, two VALs on three nodes, and next to nothing else."""
+        for port in ("shm", "tcp"):
+            got = measured("--writes", "100", "--port", port, "--cooperative")
+            self.check_series(got, ["", "writes_"])
+            self.assertGreater(got["messages_per_op"], 5.8)
+            self.assertLess(got["messages_per_op"], 6.6)
+            self.assertGreater(got["cpu_ns_per_update"], 0)
+
+    def test_reads_alone(self):
+        for path in ("direct", "node"):
+            got = measured("--writes", "0", "--read-path", path, "--cooperative")
+            self.assertEqual(got["failed"], 0)
+            self.assertGreater(got["ops_per_s"], 0)
+            self.assertLess(got["messages_per_op"], 0.1)
+            self.assertIsNone(got["messages_per_update"])
+            self.assertEqual(got["config"]["read_path"], path)
+            self.assertEqual(got["reads_remote"], 0)
+
+    def test_asynchronous_reads_cost_messages(self):
+        got = measured("--writes", "0", "--async-reads", "--cooperative", "--in-flight", "1")
+        self.assertEqual(got["config"]["read_path"], "node")
+        self.assertGreater(got["messages_per_op"], 0.5)
+
+    def test_one_node(self):
+        got = measured("--nodes", "1", "--writes", "50", "--cooperative")
+        self.assertEqual(got["failed"], 0)
+        self.assertEqual(got["messages_per_op"], 0)
+
+    def test_several_workers_and_large_values(self):
+        got = measured("--nodes", "3", "--workers", "2", "--threads", "--writes", "30", "--value",
+                       "5000", "--key-bytes", "40")
+        self.check_series(got, ["", "reads_", "writes_"])
+        self.assertGreater(got["bytes_per_op"], 0.25 * 2 * 5000)
+
+    def test_open_loop(self):
+        """The rate is what was asked for, not what the machine could do."""
+        for how in ("--cooperative", "--threads"):
+            got = json.loads(bench(*SHORT, "--writes", "10", "--rate", "20000", "--seconds", "0.5",
+                                   how, "--json").stdout)
+            self.check_series(got, ["", "reads_", "writes_"])
+            self.assertGreater(got["spread"]["ops_per_s"]["max"], 15000)
+            self.assertLess(got["spread"]["ops_per_s"]["min"], 25000)
+
+    def test_an_overload_shows_as_latency(self):
+        """More arrives than can be done with one operation in flight: who waits is counted."""
+        got = measured("--rate", "1e8", "--in-flight", "1", "--writes", "100", "--cooperative")
+        self.assertGreater(got["p50_us"], 10000)
+        self.assertLess(got["ops_per_s"], 5e7)
+
+    def test_comparison(self):
+        names = engines()
+        if len(names) < 2:
+            self.skipTest("one engine")
+        got = measured("--compare", ",".join(names), "--writes", "20", "--cooperative")
+        self.assertEqual(list(got["engines"]), names)
+        self.assertEqual(got["compared_with"], names[0])
+        for name in names:
+            self.check_series(got["engines"][name], ["", "reads_", "writes_"])
+        for name in names[1:]:
+            ratio = got["ratios"][name]["ops_per_s"]
+            self.assertLessEqual(ratio["min"], ratio["median"])
+            self.assertGreater(ratio["min"], 0)
+
+    def test_probe(self):
+        got = measured("--probe", "--dist", "zipf:0.99", "--cooperative")["probe"]
+        for name in ("dependent_pair_reads_per_s", "dependent_pair_reads_per_s_load",
+                     "direct_reads_per_s", "direct_reads_per_s_load", "ring_round_trip_ns",
+                     "ring_round_trip_alone_ns", "loopback_round_trip_ns", "system_call_ns",
+                     "clock_read_ns"):
+            self.assertGreater(got[name], 0, name)
+        self.assertGreater(got["dependent_pair_reads_per_s"], got["direct_reads_per_s"])
+
+    def test_text(self):
+        said = bench(*SHORT, "--cooperative").stdout
+        for word in ("operations a second", "CPU ns an operation", "messages an operation", "p99.9",
+                     "hermes", "closed loop"):
+            self.assertIn(word, said)
+
+    def test_wrong_options(self):
+        done = bench("--engine", "nothing", status=2)
+        self.assertIn("hermes", done.stderr)
+        done = bench("--wirtes", "5", status=2)
+        self.assertIn("--writes?", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    harness.main()
