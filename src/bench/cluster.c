@@ -17,6 +17,8 @@ const char *const bench_read_path_names[] = {
 #define MARGIN_US 400000u
 #define HEARTBEAT_US 500000u
 #define SUSPECT_US 3000000u
+/* As a server's: each pass over the store costs as much as reading every key once. */
+#define SWEEP_US 30000000u
 #define FORM_NS UINT64_C(30000000000)
 /* Writing all keys makes some progress within this time. */
 #define STALL_NS UINT64_C(20000000000)
@@ -106,6 +108,7 @@ static void configure(struct bench_cluster *c, uint8_t id)
         .workers = b->workers,
         .cluster = 1,
         .seed = b->seed * 64u + id,
+        .sweep_us = SWEEP_US,
         .sessions_max = BENCH_IN_FLIGHT_MAX + 1u,
         .view = {.self = id,
                  .nonce = id + 1u,

@@ -12,9 +12,11 @@ static const char *const names[BENCH_FIGURES] = {
     [FIGURE_CPU_NS_PER_UPDATE] = "cpu_ns_per_update",
     [FIGURE_MESSAGES_PER_OP] = "messages_per_op",
     [FIGURE_MESSAGES_PER_UPDATE] = "messages_per_update",
+    [FIGURE_KEY_STEPS_PER_OP] = "key_steps_per_op",
+    [FIGURE_FLOW_STEPS_PER_OP] = "flow_steps_per_op",
     [FIGURE_FRAMES_PER_OP] = "frames_per_op",
     [FIGURE_BYTES_PER_OP] = "bytes_per_op",
-    [FIGURE_READS_REMOTE] = "reads_remote",
+    [FIGURE_READS_PASSED] = "reads_passed",
     [FIGURE_PARKED] = "parked_per_op",
 #define GROUP(i, prefix)                                                                           \
     [FIGURE_LATENCY + (i)*LATENCIES +                                                              \
@@ -68,9 +70,11 @@ void bench_figures_of(const struct bench_run *run, double out[BENCH_FIGURES])
         r->ops[LOAD_READ] == 0 ? part(r->cpu_seconds * 1e9, updates) : NAN;
     out[FIGURE_MESSAGES_PER_OP] = part(messages, ops);
     out[FIGURE_MESSAGES_PER_UPDATE] = part(messages, updates);
+    out[FIGURE_KEY_STEPS_PER_OP] = part((double)r->node.key_steps, ops);
+    out[FIGURE_FLOW_STEPS_PER_OP] = part((double)r->node.flow_steps, ops);
     out[FIGURE_FRAMES_PER_OP] = part((double)r->node.frames_out, ops);
     out[FIGURE_BYTES_PER_OP] = part((double)r->node.bytes_out, ops);
-    out[FIGURE_READS_REMOTE] = part((double)r->reads_passed, (double)r->ops[LOAD_READ]);
+    out[FIGURE_READS_PASSED] = part((double)r->reads_passed, (double)r->ops[LOAD_READ]);
     out[FIGURE_PARKED] = part((double)r->node.parked, ops);
     histogram_init(&all);
     for (uint32_t kind = 0; kind < LOAD_KINDS; kind++) {

@@ -22,9 +22,11 @@ enum bench_figure {
     FIGURE_CPU_NS_PER_UPDATE, /* all of the CPU time, if there is nothing but updates */
     FIGURE_MESSAGES_PER_OP,   /* between nodes, as all of them sent */
     FIGURE_MESSAGES_PER_UPDATE,
+    FIGURE_KEY_STEPS_PER_OP, /* of the engine's machines, on all nodes */
+    FIGURE_FLOW_STEPS_PER_OP,
     FIGURE_FRAMES_PER_OP,
     FIGURE_BYTES_PER_OP, /* of frames, without what the links add */
-    FIGURE_READS_REMOTE, /* the part of the direct reads that was left to the node */
+    FIGURE_READS_PASSED, /* the part of the direct reads that was left to the node */
     FIGURE_PARKED,       /* operations that waited for a key, for each operation */
     FIGURE_LATENCY,      /* in us; the first of BENCH_GROUPS * LATENCIES */
     BENCH_FIGURES = FIGURE_LATENCY + BENCH_GROUPS * LATENCIES

@@ -66,7 +66,7 @@ static const struct {
     {FIGURE_MESSAGES_PER_OP, "messages an operation"},
     {FIGURE_FRAMES_PER_OP, "frames an operation"},
     {FIGURE_BYTES_PER_OP, "bytes an operation"},
-    {FIGURE_READS_REMOTE, "direct reads left to the node"},
+    {FIGURE_READS_PASSED, "direct reads left to the node"},
     {FIGURE_PARKED, "waits for a key an operation"},
 };
 
@@ -76,7 +76,7 @@ static const char *const groups[BENCH_GROUPS] = {"all", "reads", "writes", "rmws
 static bool empty(const struct bench_series *s, uint32_t figure, uint32_t runs)
 {
     struct bench_spread x = bench_spread_of(s->figures[figure], runs);
-    return isnan(x.median) || (figure == FIGURE_READS_REMOTE && x.max == 0.0);
+    return isnan(x.median) || (figure == FIGURE_READS_PASSED && x.max == 0.0);
 }
 
 static void print_row(const struct bench_series *s, uint32_t figure, const char *text,

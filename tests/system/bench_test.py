@@ -82,7 +82,7 @@ class Figures(unittest.TestCase):
             self.assertLess(got["messages_per_op"], 0.1)
             self.assertIsNone(got["messages_per_update"])
             self.assertEqual(got["config"]["read_path"], path)
-            self.assertEqual(got["reads_remote"], 0)
+            self.assertEqual(got["reads_passed"], 0)
 
     def test_asynchronous_reads_cost_messages(self):
         got = measured("--writes", "0", "--async-reads", "--cooperative", "--in-flight", "1")

@@ -65,7 +65,7 @@ static void test_figures(void **state)
     assert_true(near(figures[FIGURE_MESSAGES_PER_UPDATE], 6.0));
     assert_true(near(figures[FIGURE_FRAMES_PER_OP], 0.1));
     assert_true(near(figures[FIGURE_BYTES_PER_OP], 50.0));
-    assert_true(near(figures[FIGURE_READS_REMOTE], 0.01));
+    assert_true(near(figures[FIGURE_READS_PASSED], 0.01));
     assert_true(near(figures[FIGURE_PARKED], 0.01));
     double p50 = figures[bench_figure_latency(0, LATENCY_P50)];
     double p99 = figures[bench_figure_latency(0, LATENCY_P99)];
@@ -86,7 +86,7 @@ static void test_what_there_is_none_of(void **state)
     histogram_record_n(&run.latency_ns[LOAD_WRITE], 2000, 1000);
     bench_figures_of(&run, figures);
     assert_true(near(figures[FIGURE_CPU_NS_PER_UPDATE], 1000.0));
-    assert_true(isnan(figures[FIGURE_READS_REMOTE]));
+    assert_true(isnan(figures[FIGURE_READS_PASSED]));
     assert_true(isnan(figures[bench_figure_latency(1 + LOAD_READ, LATENCY_P50)]));
     empty_run();
     run.seconds = 1.0;
