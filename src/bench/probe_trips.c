@@ -12,12 +12,12 @@
 #include "bench/internal.h"
 
 #define MESSAGE_BYTES 64u
-#define RING_TRIPS 100000u
+#define RING_TRIPS 10000u
 #define LOOPBACK_TRIPS 5000u
 #define CALLS 100000u
 #define ROUNDS 5u
 /* A spinning thread lets others run if nothing comes for so long. */
-#define SPINS 10000u
+#define SPINS 2000u
 
 struct message {
     uint8_t bytes[MESSAGE_BYTES];
