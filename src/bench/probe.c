@@ -53,7 +53,7 @@ static void find_entries(struct probe_keys *k, struct store *store, struct store
         struct bytes at = bytes_of(key, k->key_bytes);
         store_lock(store, thread, at, store_hash(store, at), &ref);
         HK_ASSERT(ref.object != NULL);
-        k->entries[i] = ref.entry;
+        k->entries[i] = index_locate(ref.bucket, at, ref.hash);
         store_unlock(&ref);
     }
 }
