@@ -1,7 +1,7 @@
-/* Clusters inside this process, under load, measured. Nodes, engines, view protocol and links are the
- * real ones; only clients are missing: each worker draws its operations itself, as in [H] 4.5. One
- * cluster may be paused while another runs (its clock stands still), so that two can be compared in
- * turn.
+/* Clusters inside this process, under load, measured. Nodes, engines, view protocol and links are
+ * the real ones; only clients are missing: each worker draws its operations itself, as in [H] 4.5.
+ * One cluster may be paused while another runs (its clock stands still), so that two can be
+ * compared in turn.
  *
  * Threads. All functions are called from one thread, the one that created the cluster. */
 #ifndef HORKOS_BENCH_BENCH_H
@@ -28,7 +28,7 @@ enum bench_port { BENCH_SHM, BENCH_TCP };
 extern const char *const bench_port_names[];
 
 enum bench_read_path {
-    BENCH_READ_DIRECT, /* node_read on the worker's thread; what that leaves open goes to the node */
+    BENCH_READ_DIRECT, /* node_read on the worker's thread; what that leaves goes to the node */
     BENCH_READ_NODE,   /* a request like any other */
 };
 extern const char *const bench_read_path_names[];

@@ -1,5 +1,6 @@
-/* A round of a worker: operations are drawn from what was drawn in advance, local reads answered in batches on the
- * spot, everything else handed to the node, which is polled; then what came of it is booked. */
+/* A round of a worker: operations are taken from what was drawn in advance, local reads answered in
+ * batches on the spot, everything else handed to the node, which is polled; then what came of it is
+ * booked. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What is reported of runs: figures of one run, their spread over several, and ratios of two engines
- * that ran in turn. Pure. */
+/* What is reported of runs: figures of one run, their spread over several, and ratios of two
+ * engines that ran in turn. Pure. */
 #ifndef HORKOS_BENCH_FIGURES_H
 #define HORKOS_BENCH_FIGURES_H
 

@@ -1,8 +1,8 @@
 /* What the files of bench share. Nobody else includes it.
  *
- * A cluster's threads meet at a barrier whenever its phase changes in a way that matters to all: when
- * loops and ports are made, before nodes are destroyed, before ports are. Between these the phase is
- * an atomic that every worker reads once a round; while it is PHASE_PAUSED the threads wait on a
+ * A cluster's threads meet at a barrier whenever its phase changes in a way that matters to all:
+ * when loops and ports are made, before nodes are destroyed, before ports are. Between these the
+ * phase is an atomic that every worker reads once a round; while it is PHASE_PAUSED the threads wait on a
  * condition. Without threads the same functions run on the caller's thread, one worker after the
  * other, and nothing waits. */
 #ifndef HORKOS_BENCH_INTERNAL_H
@@ -118,7 +118,7 @@ struct bench_cluster {
     bool yields; /* more threads than processors: who has nothing to do gives way */
     uint32_t epoch;
 
-    /* Time of the cluster: the clock less what it was paused for. Changed only while all is paused. */
+    /* Time of the cluster: the clock less what it was paused for. Changed only in a pause. */
     uint64_t pauses_ns, paused_at_ns;
 
     _Atomic uint32_t phase; /* enum bench_phase */

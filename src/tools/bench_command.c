@@ -83,8 +83,8 @@ static void keep(struct bench_series *series, uint32_t run, const struct bench_r
     series->view_changes += result->view_changes;
 }
 
-/* One engine after the other in each round, every second round backwards: whatever slows the machine
- * down for a while slows all of them down. */
+/* One engine after the other in each round, every second round backwards: whatever slows the
+ * machine down for a while slows all of them down. */
 static void run_all(struct session *s)
 {
     const struct bench_options *o = &s->options;
