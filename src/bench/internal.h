@@ -2,9 +2,9 @@
  *
  * A cluster's threads meet at a barrier whenever its phase changes in a way that matters to all:
  * when loops and ports are made, before nodes are destroyed, before ports are. Between these the
- * phase is an atomic that every worker reads once a round; while it is PHASE_PAUSED the threads wait on a
- * condition. Without threads the same functions run on the caller's thread, one worker after the
- * other, and nothing waits. */
+ * phase is an atomic that every worker reads once a round; while it is PHASE_PAUSED the threads
+ * wait on a condition. Without threads the same functions run on the caller's thread, one worker
+ * after the other, and nothing waits. */
 #ifndef HORKOS_BENCH_INTERNAL_H
 #define HORKOS_BENCH_INTERNAL_H
 
