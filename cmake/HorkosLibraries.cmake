@@ -36,6 +36,7 @@ function(horkos_library folder)
         set(scope INTERFACE)
     endif()
     target_link_libraries(hk_${folder} ${scope} horkos_flags)
+    horkos_pic(${folder} "${arg_PATH}" "${arg_OPERATING_SYSTEM}" "${sources}" "${arg_LINKS}")
     if(HORKOS_MUTANTS AND sources)
         # Several libraries take from one command's outputs: it runs once, before all of them.
         add_dependencies(hk_${folder} horkos_flipped)
@@ -51,6 +52,27 @@ function(horkos_library folder)
         endif()
     endforeach()
     set_property(GLOBAL APPEND PROPERTY HORKOS_FOLDERS ${folder})
+endfunction()
+
+# horkos_pic(<folder> <path> <operating system> <sources> <links>) compiles a folder of libhorkos a
+# second time, for the shared library: without position independence the server's code is smaller.
+function(horkos_pic folder path operating_system sources links)
+    if(NOT HORKOS_SHARED OR NOT sources OR
+       (NOT folder IN_LIST HORKOS_LIBHORKOS_FOLDERS AND NOT path MATCHES "^src/engine/"))
+        return()
+    endif()
+    add_library(hk_${folder}_pic OBJECT ${sources})
+    set_target_properties(hk_${folder}_pic PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(hk_${folder}_pic PRIVATE -fno-semantic-interposition)
+    target_link_libraries(hk_${folder}_pic PRIVATE horkos_flags)
+    if(operating_system)
+        target_compile_definitions(hk_${folder}_pic PRIVATE _GNU_SOURCE)
+    endif()
+    foreach(link IN LISTS links)
+        if(link MATCHES "::")
+            target_link_libraries(hk_${folder}_pic PRIVATE ${link})
+        endif()
+    endforeach()
 endfunction()
 
 # horkos_flip(<folder> <variable>) exchanges, in the build `mutants`, those files of the list in which

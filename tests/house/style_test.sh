@@ -64,7 +64,7 @@ check() {
     (
         cd "$1"
         folders=
-        for folder in include src tests bench; do
+        for folder in include src tests bench examples; do
             [ ! -d "$folder" ] || folders="$folders $folder"
         done
         # shellcheck disable=SC2086 # The folders are words without blanks.
