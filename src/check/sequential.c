@@ -58,10 +58,12 @@ struct checker {
 
 enum effect { EFFECT_NONE, EFFECT_PERHAPS, EFFECT_SURE };
 
-static enum effect effect_of(const struct history_op *h)
+static enum effect effect_of(const struct sequential_op *op)
 {
+    const struct history_op *h = &op->h;
     switch ((enum history_kind)h->kind) {
     case HISTORY_READ:
+        return op->perhaps ? EFFECT_PERHAPS : EFFECT_NONE;
     case HISTORY_EXISTS:
     case HISTORY_TTL:
         return EFFECT_NONE;
@@ -104,13 +106,13 @@ static int64_t leaves(const struct history_op *h)
     case HISTORY_ADD:
         return h->outcome == HISTORY_OK ? h->out : ANYTHING;
     case HISTORY_GETEX:
+    case HISTORY_READ:
         return h->outcome == HISTORY_OK ? h->out : ANYTHING;
     case HISTORY_DELETE:
     case HISTORY_DELETE_IF:
     case HISTORY_DELETE_PRESENT:
     case HISTORY_GETDEL:
         return HISTORY_ABSENT;
-    case HISTORY_READ:
     case HISTORY_EXISTS:
     case HISTORY_TTL:
     case HISTORY_EXPIRE:
@@ -257,7 +259,7 @@ static bool index_writes(struct checker *c)
 {
     for (size_t i = 0; i < c->history->n; i++) {
         const struct sequential_op *op = &c->history->ops[i];
-        if (op->h.outcome != HISTORY_OK || effect_of(&op->h) != EFFECT_SURE) {
+        if (op->h.outcome != HISTORY_OK || effect_of(op) != EFFECT_SURE) {
             continue;
         }
         if (op->version == 0) {
@@ -286,8 +288,8 @@ static void index_perhaps(struct checker *c)
     size_t sure = c->writes_n;
     for (size_t i = 0; i < c->history->n; i++) {
         const struct sequential_op *op = &c->history->ops[i];
-        if (op->h.outcome == HISTORY_OK && effect_of(&op->h) == EFFECT_PERHAPS &&
-            op->version != 0 && !has_version(c->writes, sure, op->version)) {
+        if (op->h.outcome == HISTORY_OK && effect_of(op) == EFFECT_PERHAPS && op->version != 0 &&
+            !has_version(c->writes, sure, op->version)) {
             add_write(c, op);
         }
     }
@@ -376,7 +378,7 @@ static int64_t shown(const struct history_op *h)
 /* Whether the operation is an answer only: it wrote nothing. */
 static bool is_answer(const struct checker *c, const struct sequential_op *op)
 {
-    if (op->h.outcome != HISTORY_OK || effect_of(&op->h) == EFFECT_SURE) {
+    if (op->h.outcome != HISTORY_OK || effect_of(op) == EFFECT_SURE) {
         return false;
     }
     const struct write *w = write_at(c, op->h.key, op->version);
@@ -611,7 +613,7 @@ static bool check_sessions(const struct checker *c)
             }
             continue;
         }
-        bool perhaps = effect_of(&op->h) == EFFECT_PERHAPS;
+        bool perhaps = effect_of(op) == EFFECT_PERHAPS;
         if (op->version < *position || (op->version == *position && !perhaps)) {
             report_begin(c->report, op->h.key,
                          "a session that has come to %" PRIu64 " writes version %" PRIu64 ":",

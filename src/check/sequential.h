@@ -12,6 +12,7 @@ struct sequential_op {
     struct history_op h;
     uint64_t version; /* OK: of what it wrote, or of what it saw; 0: nothing was there */
     uint32_t session; /* operations of a session are in its order in the array */
+    bool perhaps;     /* a READ that may have been an update: it left the value that it shows */
 };
 
 struct sequential_history {

@@ -1,6 +1,8 @@
 /* A connection's commands: those on one key take effect in their order, an RMW is a barrier for
  * later updates, updates become readable in their order, and answers leave in theirs. Where reads
- * are local and not linearizable (ENGINE_READS_FOLLOW) a read waits for all earlier updates.
+ * are local and not linearizable (ENGINE_READS_FOLLOW) a read waits for all earlier updates, and an
+ * update for all earlier reads: a read that still waits will see what others write meanwhile, which
+ * may stand behind the update in the one order of all.
  *
  * Issue order: an update is issued only after every earlier update of its session was, an RMW only
  * after every earlier update was answered. Completion order: an update that has all its
@@ -32,10 +34,12 @@ struct before {
     bool update;   /* an update that is not answered */
     bool unissued; /* an update that is not even issued */
     bool rmw;      /* an RMW (or an expiry's delete) that is not decided */
+    bool read;     /* a read that has not been done */
 };
 
 static void before_add(struct before *b, const struct call *c)
 {
+    b->read |= unfinished(c) && !c->update;
     if (unfinished(c) && (c->update || c->expired_ms != 0)) {
         b->update = true;
         b->unissued |= c->state != CALL_ISSUED && !c->decided;
@@ -62,7 +66,7 @@ static bool may_start(const struct worker *w, const struct session *session, con
                       const struct call *c)
 {
     bool follows = (w->node->spaces[c->op.space].ops->traits & ENGINE_READS_FOLLOW) != 0;
-    if (follows && b->update && !c->update) {
+    if (follows && (c->update ? b->read : b->update)) {
         return false; /* a local read shows only what this node has taken */
     }
     if (c->update) {
@@ -83,7 +87,7 @@ bool session_may_start(struct worker *w, const struct call *c)
     if (session->calls.next == &c->session_link) {
         return true;
     }
-    struct before b = {false, false, false};
+    struct before b = {.update = false};
     list_each(link, &session->calls)
     {
         const struct call *other = list_entry(link, struct call, session_link);
@@ -98,7 +102,7 @@ bool session_may_start(struct worker *w, const struct call *c)
 void session_pump(struct worker *w, uint32_t index)
 {
     struct session *session = &w->sessions[index];
-    struct before b = {false, false, false};
+    struct before b = {.update = false};
     list_each(link, &session->calls)
     {
         struct call *c = list_entry(link, struct call, session_link);

@@ -136,6 +136,7 @@ static struct sequential_history gather_sequential(const struct world *world, ui
                 .h = history_of(world, op),
                 .version = op->h.outcome == HISTORY_OK ? stamp_version(op->version) : 0,
                 .session = first[op->client] + op->connection,
+                .perhaps = op_updates(&op->op), /* a SETRANGE within the value, say */
             };
         }
     }

@@ -157,6 +157,17 @@ static void a_deletion_may_be_none(void **state)
     REFUSED(set(0, 10, 1, 5, 1), erase(0, 20, 1, 0));
 }
 
+static void a_read_may_have_been_an_update(void **state)
+{
+    (void)state;
+    struct sequential_op touch = get(1, 20, 1, 5, 2);
+    touch.perhaps = true;
+    ACCEPTED(set(0, 10, 1, 5, 1), touch, get(2, 30, 1, 5, 2), get(0, 40, 1, 5, 1));
+    REFUSED(set(0, 10, 1, 5, 1), touch, get(1, 40, 1, 5, 1));
+    touch.perhaps = false;
+    REFUSED(set(0, 10, 1, 5, 1), touch);
+}
+
 static void unknown_updates_may_be_seen(void **state)
 {
     (void)state;
@@ -442,6 +453,7 @@ int main(void)
         cmocka_unit_test(answers_show_what_was_written),
         cmocka_unit_test(updates_find_what_was_left),
         cmocka_unit_test(a_deletion_may_be_none),
+        cmocka_unit_test(a_read_may_have_been_an_update),
         cmocka_unit_test(unknown_updates_may_be_seen),
         cmocka_unit_test(agrees_with_the_search),
     };
