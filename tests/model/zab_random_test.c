@@ -17,6 +17,7 @@ struct profile {
     uint32_t steps;
     bool faults;
     bool lockstep;
+    bool collide;
     uint64_t log_bytes;
 };
 
@@ -30,6 +31,7 @@ static void run(const struct profile *p, uint64_t seed, struct sums *sums)
     rig_init(r, p->nodes, 0, seed);
     r->config.lockstep = p->lockstep;
     r->config.log_bytes = p->log_bytes;
+    r->collide = p->collide;
     for (uint32_t i = 0; i < p->steps && r->violation == NULL; i++) {
         rig_random_step(r, p->faults);
     }
@@ -106,6 +108,15 @@ static void little_room(void **state)
     assert_true(sums.entries > 1000 && sums.refusals > 1000);
 }
 
+static void shared_places(void **state)
+{
+    (void)state;
+    struct profile p = {.nodes = 3, .steps = 8000, .faults = true, .collide = true};
+    struct sums sums;
+    runs(&p, 100, &sums);
+    assert_true(sums.entries > 1000);
+}
+
 static void lockstep(void **state)
 {
     (void)state;
@@ -120,7 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_faults),   cmocka_unit_test(with_faults),
         cmocka_unit_test(five_with_faults), cmocka_unit_test(little_room),
-        cmocka_unit_test(lockstep),
+        cmocka_unit_test(shared_places),    cmocka_unit_test(lockstep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,7 @@ struct rig {
     uint32_t order[RIG_ENTRIES]; /* by entry, as it was first taken by anybody */
     uint64_t norder;
     uint32_t values[RIG_ENTRIES][RIG_KEYS]; /* what the keys hold after each entry */
+    bool collide;                           /* all keys share a place of the leader's table */
     const char *violation;
     uint64_t steps, refusals, reads;
 };

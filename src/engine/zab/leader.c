@@ -215,13 +215,11 @@ static void refuse(struct zab_step *s, uint8_t flags)
 }
 
 /* Rule 8. Keys that share a place of the table make a condition fail that holds; but the node that
- * tries again has taken more by then, and what it has taken counts. */
+ * tries again has taken more by then, and what it has taken counts. Entries from before this epoch
+ * need not be in the table: whoever forwards is ready, so it has taken them. */
 static bool condition_holds(const struct zab_step *s)
 {
-    const struct zab_worker *w = s->worker;
-    uint64_t newest = w->newest[s->event->key_hash % ZAB_TABLE];
-    uint64_t floor = zab_rule_on(s->config, ZAB_RULE_FLOOR) ? w->floor : 0;
-    return zab_higher(newest, floor) <= s->event->msg->ts ||
+    return s->worker->newest[s->event->key_hash % ZAB_TABLE] <= s->event->msg->ts ||
            !zab_rule_on(s->config, ZAB_RULE_CONDITION);
 }
 

@@ -67,12 +67,11 @@ struct zab_worker {
     uint8_t fetch_from;
     bool started; /* its log has a beginning */
     bool reserved[5];
-    uint64_t last;                  /* entry of the log */
-    uint64_t commit;                /* known to be committed, and at most last */
-    uint64_t trim;                  /* entries that are needed no more */
-    uint64_t told_last, told_taken; /* what it told the leader last */
-    uint64_t told_commit,
-        told_trim; /* what the leader told last; only the trim if that is another */
+    uint64_t last;                   /* entry of the log */
+    uint64_t commit;                 /* known to be committed, and at most last */
+    uint64_t trim;                   /* entries that are needed no more */
+    uint64_t told_last, told_taken;  /* what it told the leader last */
+    uint64_t told_commit, told_trim; /* what the leader told last, this one or another */
 
     /* The leader's. */
     nodeset heard;      /* members whose state is known */
@@ -82,7 +81,7 @@ struct zab_worker {
     uint64_t fetch_end; /* of what it takes over */
     struct zab_member members[NODES_MAX];
     uint32_t rounds[NODES_MAX][ZAB_WORKERS_MAX];
-    uint64_t newest[ZAB_TABLE]; /* the newest entry whose key falls there; below floor: stale */
+    uint64_t newest[ZAB_TABLE]; /* the newest entry of this leader whose key falls there */
 };
 
 /* One step of the worker-wide flow. */

@@ -127,7 +127,7 @@ static void on_commit(struct zab_step *s)
         zab_drop(s->fx, ENGINE_DROP_INVALID);
         return;
     }
-    w->commit = zab_higher(w->commit, zab_lower(msg->ts, w->last));
+    w->told_commit = zab_higher(w->told_commit, msg->ts);
     w->told_trim = zab_higher(w->told_trim, msg->ts - msg->slot);
 }
 
@@ -172,6 +172,8 @@ static void follower_flush(struct zab_step *s)
     if (!w->started) {
         return;
     }
+    /* A member that is being brought level hears of commits before it has the entries. */
+    w->commit = zab_higher(w->commit, zab_lower(w->told_commit, w->last));
     zab_take(s);
     zab_trim(s, w->told_trim);
     uint64_t taken = s->event->taken;

@@ -3,23 +3,14 @@
 #include "engine/zab/machine.h"
 
 const char *const zab_rule_names[ZAB_RULES] = {
-    [ZAB_RULE_EPOCH] = "epoch",
-    [ZAB_RULE_MAJORITY] = "majority",
-    [ZAB_RULE_COMMITTED] = "committed",
-    [ZAB_RULE_ALL_STATES] = "all_states",
-    [ZAB_RULE_LONGEST] = "longest",
-    [ZAB_RULE_LEVEL] = "level",
-    [ZAB_RULE_WITNESSES] = "witnesses",
-    [ZAB_RULE_LOST_READY] = "lost_ready",
-    [ZAB_RULE_CONDITION] = "condition",
-    [ZAB_RULE_FLOOR] = "floor",
-    [ZAB_RULE_ROUND] = "round",
-    [ZAB_RULE_TRIM_ALL] = "trim_all",
-    [ZAB_RULE_BASE] = "base",
-    [ZAB_RULE_TOMBSTONES] = "tombstones",
-    [ZAB_RULE_ITEM_NEWER] = "item_newer",
-    [ZAB_RULE_READY] = "ready",
-    [ZAB_RULE_ROUNDS] = "rounds",
+    [ZAB_RULE_EPOCH] = "epoch",           [ZAB_RULE_MAJORITY] = "majority",
+    [ZAB_RULE_COMMITTED] = "committed",   [ZAB_RULE_ALL_STATES] = "all_states",
+    [ZAB_RULE_LONGEST] = "longest",       [ZAB_RULE_LEVEL] = "level",
+    [ZAB_RULE_WITNESSES] = "witnesses",   [ZAB_RULE_LOST_READY] = "lost_ready",
+    [ZAB_RULE_CONDITION] = "condition",   [ZAB_RULE_ROUND] = "round",
+    [ZAB_RULE_TRIM_ALL] = "trim_all",     [ZAB_RULE_BASE] = "base",
+    [ZAB_RULE_TOMBSTONES] = "tombstones", [ZAB_RULE_ITEM_NEWER] = "item_newer",
+    [ZAB_RULE_READY] = "ready",           [ZAB_RULE_ROUNDS] = "rounds",
 };
 
 static void zab_item(const struct key_meta *meta, struct msg *msg_out)

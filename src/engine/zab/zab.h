@@ -28,7 +28,6 @@ enum zab_rule {
     ZAB_RULE_WITNESSES,  /* 6: ... and goes on only if a majority can know what was committed */
     ZAB_RULE_LOST_READY, /* 7: an update of an older epoch is lost only when its node is level */
     ZAB_RULE_CONDITION,  /* 8: an RMW is refused if its key may have a newer entry */
-    ZAB_RULE_FLOOR,      /* 8: ... and by a new leader if it does not know all entries before */
     ZAB_RULE_ROUND,      /* 9: a refusal for want of room refuses what follows it as well */
     ZAB_RULE_TRIM_ALL,   /* 10: an entry is trimmed when every live member has taken it */
     ZAB_RULE_BASE,       /* 11: a shadow's log begins where every member has taken all */
