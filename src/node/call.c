@@ -510,7 +510,8 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
     if (c->state == CALL_ISSUED && c->flow != NULL) {
         w->stats.updates++;
         wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
-        if (!c->owned && (c->rmw || first)) {
+        bool elsewhere = (traits_of(w, c) & ENGINE_READS_FOLLOW) != 0;
+        if (!c->owned && (c->rmw || first || elsewhere)) {
             (void)own_rest(w, c); /* without its bytes a lost update is not tried again */
         }
         if (c->session != SESSION_NONE) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const struct engine_ops *const engines[] = {&hermes_ops};
+static const struct engine_ops *const engines[] = {&hermes_ops, &zab_ops};
 
 #define ENGINES (sizeof engines / sizeof engines[0])
 
@@ -31,5 +31,7 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
             .grace_us = options->grace_us,
             .ack_to_all = options->ack_to_all,
         };
+    } else if (ops == &zab_ops) {
+        config_out->zab = (struct zab_config){.lockstep = options->lockstep};
     }
 }

@@ -7,10 +7,12 @@
 
 #include "engine/engine.h"
 #include "engine/hermes/hermes.h"
+#include "engine/zab/zab.h"
 
 /* The configuration of a space's engine, whichever it is: what space_config.engine points to. */
 union engines_config {
     struct hermes_config hermes;
+    struct zab_config zab;
 };
 
 /* What people may choose, in terms that are common to the engines; an engine leaves aside what does
@@ -19,6 +21,7 @@ struct engines_options {
     uint64_t mlt_us;   /* message-loss timeout */
     uint64_t grace_us; /* far above the life of any message */
     bool ack_to_all;   /* hermes: [H] O3 */
+    bool lockstep;     /* zab: total order in rounds of all members */
 };
 void engines_configure(const struct engine_ops *ops, const struct engines_options *options,
                        union engines_config *config_out);

@@ -475,10 +475,10 @@ static bool issue(struct rig *r, uint32_t id)
     struct event event = event_of(r, u->node, u->worker, EV_UPDATE);
     event.rmw = u->kind == RIG_RMW;
     u->base = n->keys[u->key].value;
-    u->issued = true;
-    w->updates[spare - w->slots] = id;
     step_key(r, u->node, u->worker, &event, &payload, id, spare);
-    return true;
+    u->issued = spare->kind == ZAB_FLOW_UPDATE;
+    w->updates[spare - w->slots] = u->issued ? id : 0;
+    return u->issued;
 }
 
 /* As may_start in node/session.c: nothing overtakes what is not issued, an RMW is a barrier. */

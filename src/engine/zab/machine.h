@@ -19,7 +19,6 @@ enum zab_flow {
 /* EFF_FLOW -> EV_KEY beside FLOW_CODE_NUDGE and FLOW_CODE_READY. */
 enum {
     ZAB_CODE_DONE = CODE_ENGINE_FIRST, /* this node took the entry */
-    ZAB_CODE_WAIT,                     /* it was not forwarded: an earlier round is not over */
 };
 
 /* What worker 0 is to the epoch that it adopted. */

@@ -42,10 +42,8 @@ static void flow_told(struct slot *mine, const struct event *event, struct effec
 {
     switch (event->code) {
     case ZAB_CODE_DONE:
+        mine->ts = event->ts;
         end(mine, event, fx, REPLY_DONE);
-        break;
-    case ZAB_CODE_WAIT:
-        end(mine, event, fx, REPLY_LOST);
         break;
     case FLOW_CODE_READY:
         /* Rule 7. What was proposed before this epoch has been taken here: this one was not. */
@@ -116,6 +114,9 @@ static void key_update(struct key_meta *meta, struct slot *spare, const struct e
         worker->round = 0;
         worker->stale = 0;
     }
+    if (worker->stale > 0 && zab_rule_on(event->config, ZAB_RULE_ROUND)) {
+        return; /* rule 9: not yet */
+    }
     worker->open++;
     spare->kind = ZAB_FLOW_UPDATE;
     spare->epoch = event->view->epoch;
@@ -123,13 +124,6 @@ static void key_update(struct key_meta *meta, struct slot *spare, const struct e
     spare->ts = 0;
     spare->deadline_us = 0;
     effects_add(fx, EFF_ISSUE);
-    if (worker->stale > 0 && zab_rule_on(event->config, ZAB_RULE_ROUND)) {
-        struct effect *wait = effects_add(fx, EFF_FLOW);
-        wait->code = ZAB_CODE_WAIT;
-        wait->slot = spare->ref;
-        wait->gen = spare->gen;
-        return;
-    }
     struct effect *e = effects_add(fx, EFF_SEND);
     e->code = ZAB_FORWARD;
     e->to = zab_leader(event->view);
@@ -173,6 +167,7 @@ static void key_take(struct key_meta *meta, const struct event *event, struct ef
         e->code = ZAB_CODE_DONE;
         e->slot = msg->slot;
         e->gen = msg->gen;
+        e->ts = stamp_make(msg->ts, ZAB_CID);
     }
 }
 
