@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "tools/bench_report.h"
+#include "tools/bench_resp.h"
 #include "tools/commands.h"
 
 struct session {
@@ -181,6 +182,9 @@ int bench_command(int argc, char **argv)
     struct session s;
     bool help = false;
     memset(&s, 0, sizeof s);
+    if (bench_resp_asked(argc, argv)) {
+        return bench_resp_command(argc, argv);
+    }
     int status = bench_options_parse(argc, argv, &s.options, &help);
     if (status != STATUS_OK || help) {
         return status;

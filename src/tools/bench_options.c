@@ -17,6 +17,8 @@ static const char help[] =
     "for an operation, latencies. Nodes, engine and links are the real ones; the load is drawn by\n"
     "the nodes' workers themselves. docs/BENCH.md says how to read what it prints.\n"
     "Exit status: 0 measured, 1 operations failed or the cluster did not start, 2 a wrong option.\n"
+    "Servers that run already are measured by horkos bench --resp; see horkos bench --resp "
+    "--help.\n"
     "\n"
     "the cluster\n"
     "  --engine NAME         the protocol (hermes)\n"

@@ -1,14 +1,12 @@
-/* Load for servers that are already running, and what it costs them: connections that each keep a
- * pipeline of requests under way, in a closed loop. Prints one line of JSON: requests a second,
- * latency of a pipeline in us, CPU time of the servers (--pids) per request.
+/* Load for etcd, which speaks no RESP (`horkos bench --resp` is for what does): PUTs through the
+ * JSON gateway of its version 3 API, over connections that each keep a pipeline of requests under
+ * way, in a closed loop. Prints one line of JSON: requests a second, latency of a pipeline in us,
+ * CPU time of the servers (--pids) per request.
  *
- *   base_requests_bench --ports 7001,7002,7003 --kind set|get|set-wait|etcd [--connections 50]
- *       [--pipeline 1] [--requests 1000000] [--keys 1000000] [--value 32] [--pids 1,2,3] [--seed 1]
- *       [--sequential]
+ *   base_etcd_bench --ports 7001,7002,7003 [--connections 50] [--pipeline 1]
+ *       [--requests 1000000] [--keys 1000000] [--value 32] [--pids 1,2,3] [--seed 1]
  *
- * set-wait: each SET is followed by WAIT 2 0 and counts once. etcd: PUT through the JSON gateway of
- * etcd's version 3 API. Keys are "key:" and 12 digits, uniform, or with --sequential one after
- * another. */
+ * Keys are "key:" and 12 digits, uniform. */
 #include <arpa/inet.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -30,8 +28,6 @@
 #define CONNECTIONS_MAX 1000u
 #define REPLY_BYTES (256u * 1024u)
 
-enum kind { KIND_SET, KIND_GET, KIND_SET_WAIT, KIND_ETCD };
-
 struct connection {
     int fd;
     uint32_t replies_left;
@@ -42,11 +38,9 @@ struct connection {
 };
 
 struct bench {
-    enum kind kind;
     uint32_t ports[LIST_MAX], ports_n, pids[LIST_MAX], pids_n;
     uint32_t connections, pipeline, value;
     uint64_t requests, keys;
-    bool sequential;
     uint64_t issued, done, errors;
     struct random random;
     struct histogram latency;
@@ -94,22 +88,8 @@ static uint32_t write_request(struct bench *b, char *to)
     char key64[32];
     static char value64[8192];
     static char body[9000];
-    uint64_t number = b->sequential ? b->issued % b->keys : random_below(&b->random, b->keys);
+    uint64_t number = random_below(&b->random, b->keys);
     snprintf(key, sizeof key, "key:%012" PRIu64, number);
-    switch (b->kind) {
-    case KIND_SET:
-        return (uint32_t)sprintf(to, "*3\r\n$3\r\nSET\r\n$16\r\n%s\r\n$%u\r\n%s\r\n", key, b->value,
-                                 b->text);
-    case KIND_GET:
-        return (uint32_t)sprintf(to, "*2\r\n$3\r\nGET\r\n$16\r\n%s\r\n", key);
-    case KIND_SET_WAIT:
-        return (uint32_t)sprintf(to,
-                                 "*3\r\n$3\r\nSET\r\n$16\r\n%s\r\n$%u\r\n%s\r\n"
-                                 "*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$1\r\n0\r\n",
-                                 key, b->value, b->text);
-    case KIND_ETCD:
-        break;
-    }
     base64(key, 16, key64);
     base64(b->text, b->value, value64);
     int n = snprintf(body, sizeof body, "{\"key\":\"%s\",\"value\":\"%s\"}", key64, value64);
@@ -118,23 +98,6 @@ static uint32_t write_request(struct bench *b, char *to)
 }
 
 /* ---- Replies ---- */
-
-/* The length of the RESP reply at the start, 0 if it is not whole. Arrays do not occur. */
-static uint32_t resp_reply(const char *at, uint32_t n, bool *error)
-{
-    const char *end = memchr(at, '\n', n);
-    if (end == NULL) {
-        return 0;
-    }
-    uint32_t line = (uint32_t)(end - at) + 1;
-    *error = at[0] == '-';
-    if (at[0] != '$') {
-        return line;
-    }
-    long bulk = strtol(at + 1, NULL, 10);
-    uint32_t whole = bulk < 0 ? line : line + (uint32_t)bulk + 2;
-    return whole <= n ? whole : 0;
-}
 
 static uint32_t http_reply(char *at, uint32_t n, bool *error)
 {
@@ -164,7 +127,7 @@ static void connection_send(struct bench *b, struct connection *c)
         b->issued++;
         batch++;
     }
-    c->replies_left = b->kind == KIND_SET_WAIT ? 2 * batch : batch;
+    c->replies_left = batch;
     c->begin_ns = now_ns();
     for (uint32_t sent = 0; sent < n;) {
         ssize_t done = send(c->fd, c->out + sent, n - sent, MSG_NOSIGNAL);
@@ -185,8 +148,7 @@ static void connection_receive(struct bench *b, struct connection *c)
     uint32_t at = 0;
     while (c->replies_left > 0) {
         bool error = false;
-        uint32_t n = b->kind == KIND_ETCD ? http_reply(c->in + at, c->in_n - at, &error)
-                                          : resp_reply(c->in + at, c->in_n - at, &error);
+        uint32_t n = http_reply(c->in + at, c->in_n - at, &error);
         if (n == 0) {
             break;
         }
@@ -195,7 +157,7 @@ static void connection_receive(struct bench *b, struct connection *c)
         }
         at += n;
         c->replies_left--;
-        b->done += b->kind != KIND_SET_WAIT || c->replies_left % 2 == 0;
+        b->done++;
     }
     memmove(c->in, c->in + at, c->in_n - at);
     c->in_n -= at;
@@ -298,25 +260,12 @@ static uint32_t list(const char *text, uint32_t *to)
     return n;
 }
 
-static enum kind kind_of(const char *text)
-{
-    static const char *const names[] = {"set", "get", "set-wait", "etcd"};
-    for (uint32_t i = 0; i < 4; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            return (enum kind)i;
-        }
-    }
-    fprintf(stderr, "no such kind: %s\n", text);
-    exit(2);
-}
-
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"ports", 1, NULL, 'p'},      {"kind", 1, NULL, 'k'},     {"connections", 1, NULL, 'c'},
-        {"pipeline", 1, NULL, 'P'},   {"requests", 1, NULL, 'n'}, {"keys", 1, NULL, 'K'},
-        {"value", 1, NULL, 'v'},      {"pids", 1, NULL, 'i'},     {"seed", 1, NULL, 's'},
-        {"sequential", 0, NULL, 'q'}, {NULL, 0, NULL, 0},
+        {"ports", 1, NULL, 'p'},    {"connections", 1, NULL, 'c'}, {"pipeline", 1, NULL, 'P'},
+        {"requests", 1, NULL, 'n'}, {"keys", 1, NULL, 'K'},        {"value", 1, NULL, 'v'},
+        {"pids", 1, NULL, 'i'},     {"seed", 1, NULL, 's'},        {NULL, 0, NULL, 0},
     };
     struct bench b = {
         .connections = 50, .pipeline = 1, .value = 32, .requests = 1000000, .keys = 1000000};
@@ -325,9 +274,6 @@ int main(int argc, char **argv)
         switch (o) {
         case 'p':
             b.ports_n = list(optarg, b.ports);
-            break;
-        case 'k':
-            b.kind = kind_of(optarg);
             break;
         case 'c':
             b.connections = (uint32_t)strtoul(optarg, NULL, 10);
@@ -347,9 +293,6 @@ int main(int argc, char **argv)
         case 'i':
             b.pids_n = list(optarg, b.pids);
             break;
-        case 'q':
-            b.sequential = true;
-            break;
         case 's':
             seed = strtoull(optarg, NULL, 10);
             break;
@@ -359,7 +302,7 @@ int main(int argc, char **argv)
     }
     if (b.ports_n == 0 || b.connections == 0 || b.connections > CONNECTIONS_MAX ||
         b.pipeline == 0 || b.pipeline > 1000 || b.value == 0 || b.value > 4096 || b.keys == 0) {
-        fprintf(stderr, "usage: the head of bench/base_requests_bench.c\n");
+        fprintf(stderr, "usage: the head of bench/base_etcd_bench.c\n");
         return 2;
     }
     random_init(&b.random, seed);
