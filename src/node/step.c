@@ -407,12 +407,12 @@ void step_mail(struct worker *w, const struct mail *mail)
         return;
     }
     HK_ASSERT(f->used); /* a flow ends by this mail, or is owed it */
+    if (mail->gen != 0) {
+        /* This mail is out: there is room for the next word, and nothing is owed any more. */
+        atomic_store_explicit(&f->claim, mail->gen, memory_order_release);
+    }
     if (mail->gen == 0 || f->space == mail->space) {
         flow_told(w, f, mail->code, mail->ts);
-    }
-    if (mail->gen != 0 && f->used && f->slot.gen == mail->gen) {
-        /* The engine still waits: the mailbox has room for the next word. */
-        atomic_store_explicit(&f->claim, mail->gen, memory_order_release);
     }
 }
 
@@ -492,19 +492,20 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
         ops->check(&meta, NULL);
     }
 #endif
+    bool issue = s->event.kind == EV_UPDATE && has_effect(&fx, EFF_ISSUE);
+    if (issue) {
+        /* Before anybody hears of the slot: a full frame leaves at once. */
+        spare->claimed = true;
+        atomic_store_explicit(&spare->claim, spare->slot.gen, memory_order_release);
+    }
     send_locked(w, s, ref, &fx, &meta);
     store_unlock(ref);
     /* A stalled update may have started a replay: that flow is not the update's. */
-    bool issue = s->event.kind == EV_UPDATE && has_effect(&fx, EFF_ISSUE);
     s->issued = issue || (s->event.kind == EV_UPDATE && has_effect(&fx, EFF_APPLY));
     s->asked = s->event.kind == EV_READ && has_effect(&fx, EFF_ASK);
     if (spare != NULL) {
         if (spare->slot.kind != 0) {
             flow_open(w, spare, s);
-            if (issue) {
-                spare->claimed = true;
-                atomic_store_explicit(&spare->claim, spare->slot.gen, memory_order_release);
-            }
         } else {
             flow_give_back(w, spare);
         }

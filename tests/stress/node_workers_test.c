@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "engine/zab/zab.h"
 #include "support/node_cluster.h"
 
 #define COUNTERS 8u
@@ -40,6 +41,7 @@ struct client {
     uint32_t in_flight;
     uint32_t sent;
     uint64_t next_tag;
+    int64_t told[COUNTERS]; /* the highest number that it was answered */
     struct pending pending[WINDOW];
     char keys[WINDOW][64]; /* of the requests in flight */
     uint8_t values[WINDOW][4096];
@@ -48,6 +50,7 @@ struct client {
 struct stress {
     struct cluster *cluster;
     struct client clients[NODES][WORKERS];
+    bool sequential; /* a read need not show what others were told */
     _Atomic int64_t acknowledged[COUNTERS];
     _Atomic int64_t unknown[COUNTERS];
     _Atomic uint64_t answers;
@@ -89,7 +92,7 @@ static bool next_request(void *context, uint32_t node, uint32_t worker, struct r
     *p = (struct pending){.used = true, .what = (uint8_t)random_below(&c->random, 4)};
     p->counter = (uint8_t)random_below(&c->random, COUNTERS);
     *out = (struct request){.session = c->session, .tag = tag};
-    p->floor = atomic_load(&s->acknowledged[p->counter]);
+    p->floor = s->sequential ? c->told[p->counter] : atomic_load(&s->acknowledged[p->counter]);
     char *key = c->keys[tag % WINDOW];
     uint8_t *value = c->values[tag % WINDOW];
     int n = 0;
@@ -120,7 +123,13 @@ static bool next_request(void *context, uint32_t node, uint32_t worker, struct r
     return true;
 }
 
-static void check_read(struct stress *s, const struct pending *p, const struct answer *a)
+static void note_told(struct client *c, uint8_t counter, int64_t number)
+{
+    c->told[counter] = number > c->told[counter] ? number : c->told[counter];
+}
+
+static void check_read(struct stress *s, struct client *c, const struct pending *p,
+                       const struct answer *a)
 {
     char digits[32] = "0";
     if (a->kind == ANSWER_VALUE && a->value.n < sizeof digits) {
@@ -133,6 +142,7 @@ static void check_read(struct stress *s, const struct pending *p, const struct a
                 (long long)seen, (long long)p->floor);
         atomic_store(&s->failed, true);
     }
+    note_told(c, p->counter, seen);
 }
 
 static void take_reply(void *context, uint32_t node, uint32_t worker, const struct reply *reply)
@@ -153,11 +163,12 @@ static void take_reply(void *context, uint32_t node, uint32_t worker, const stru
                 atomic_store(&s->failed, true);
             }
             atomic_fetch_add(&s->acknowledged[p->counter], 1);
+            note_told(c, p->counter, a->number);
         } else if (a->kind == ANSWER_ERROR && a->number == HK_ERR_UNKNOWN) {
             atomic_fetch_add(&s->unknown[p->counter], 1);
         }
     } else if (p->what == WHAT_READ && a->kind != ANSWER_ERROR) {
-        check_read(s, p, a);
+        check_read(s, c, p, a);
     }
     p->used = false;
     c->in_flight--;
@@ -203,19 +214,28 @@ static int64_t final_value(struct stress *s, uint32_t node, uint32_t counter)
     return strtoll(digits, NULL, 10);
 }
 
-static void updates_are_neither_lost_nor_doubled(void **state)
+static uint32_t workers_of(uint32_t node)
 {
-    (void)state;
+    return node == 2 ? 2 : WORKERS;
+}
+
+/* One of the nodes dies in the middle. */
+static void run(const struct engine_ops *ops, const void *engine, uint32_t dead)
+{
+    uint32_t all = 2 * WORKERS + 2;
+    uint32_t rest = all - workers_of(dead);
     struct stress *s = calloc(1, sizeof *s);
     assert_non_null(s);
     struct cluster_config config = {
         .nodes = NODES,
-        .workers = {WORKERS, WORKERS, 2},
-        .hermes = {.mlt_us = 50000, .grace_us = 10000000},
+        .workers = {workers_of(0), workers_of(1), workers_of(2)},
+        .ops = ops,
+        .engine = engine,
         .lease_us = 2000000,
         .client = {s, next_request, take_reply},
         .seed = 11,
     };
+    s->sequential = (ops->traits & ENGINE_READS_FOLLOW) != 0;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->reached, NULL);
     for (uint32_t i = 0; i < NODES; i++) {
@@ -227,25 +247,26 @@ static void updates_are_neither_lost_nor_doubled(void **state)
     s->cluster = cluster_create(&config);
     atomic_store(&s->quota, UPDATES);
     cluster_threads(s->cluster);
-    wait_for_answers(s, (uint64_t)(2 * WORKERS + 2) * UPDATES);
-    /* The third node's process dies: a view without it, while the others are busy. */
-    cluster_halt(s->cluster, 2);
+    wait_for_answers(s, (uint64_t)all * UPDATES);
+    /* A node's process dies: a view without it, while the others are busy. */
+    cluster_halt(s->cluster, dead);
     atomic_store(&s->quota, 2 * UPDATES);
-    wait_for_answers(s, (uint64_t)(2 * WORKERS + 2) * UPDATES + 2 * WORKERS * UPDATES);
+    wait_for_answers(s, (uint64_t)(all + rest) * UPDATES);
     cluster_join(s->cluster);
     assert_false(atomic_load(&s->failed));
     struct node_status status;
-    node_status(cluster_node(s->cluster, 0), clock_boot_us(), &status);
-    assert_int_equal(status.view.live, 3);
+    uint32_t alive = dead == 1 ? 0 : 1;
+    node_status(cluster_node(s->cluster, alive), clock_boot_us(), &status);
+    assert_int_equal(status.view.live, 7 & ~(1 << dead));
     assert_true(status.view.epoch >= 2);
     for (uint32_t k = 0; k < COUNTERS; k++) {
         int64_t low = atomic_load(&s->acknowledged[k]);
         int64_t high = low + atomic_load(&s->unknown[k]);
-        int64_t value = final_value(s, 0, k);
+        int64_t value = final_value(s, alive, k);
         assert_true(value >= low && value <= high);
     }
     struct store_stats stats;
-    store_stats(node_store(cluster_node(s->cluster, 0), 0), &stats);
+    store_stats(node_store(cluster_node(s->cluster, alive), 0), &stats);
     assert_true(stats.keys > 2000); /* the index grew meanwhile */
     cluster_destroy(s->cluster);
     pthread_cond_destroy(&s->reached);
@@ -253,10 +274,33 @@ static void updates_are_neither_lost_nor_doubled(void **state)
     free(s);
 }
 
+static void updates_are_neither_lost_nor_doubled(void **state)
+{
+    (void)state;
+    struct hermes_config hermes = {.mlt_us = 50000, .grace_us = 10000000};
+    run(&hermes_ops, &hermes, 2);
+}
+
+static void nor_by_zab(void **state)
+{
+    (void)state;
+    struct zab_config zab = {.lockstep = false};
+    run(&zab_ops, &zab, 2);
+}
+
+static void nor_when_its_leader_dies(void **state)
+{
+    (void)state;
+    struct zab_config zab = {.lockstep = false};
+    run(&zab_ops, &zab, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_are_neither_lost_nor_doubled),
+        cmocka_unit_test(nor_by_zab),
+        cmocka_unit_test(nor_when_its_leader_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
