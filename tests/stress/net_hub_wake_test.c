@@ -1,6 +1,6 @@
-/* Ports of several threads that meet in a hub: frames arrive whole and in order while both sides
- * race, and no wake-up is lost. Loops wait for ever each time, so one lost wake-up hangs the test;
- * a watch ends it then. */
+/* Ports of several threads that meet in a hub, or share segments as processes do: frames arrive
+ * whole and in order while both sides race, and no wake-up is lost. Loops wait for ever each time,
+ * so one lost wake-up hangs the test; a watch ends it then. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,6 +18,7 @@
 #include "net/port.h"
 #include "net/shm.h"
 #include "support/net_link.h"
+#include "support/net_port.h"
 
 #define NODES 3u
 #define PATIENCE_S 120u
@@ -89,6 +90,24 @@ static bool complete(const struct member *m)
     return true;
 }
 
+/* Connections over segments between all of them, as a gate would offer them. */
+static void join_all(struct crowd *c)
+{
+    for (uint8_t a = 0; a < NODES; a++) {
+        for (uint8_t b = (uint8_t)(a + 1); b < NODES; b++) {
+            struct net_port pa = {.node = a, .workers = 1}, pb = {.node = b, .workers = 1};
+            struct handshake_peer of_a = net_port_peer(&pa, &pb, false, (uint8_t)(10 * a + b));
+            struct handshake_peer of_b = net_port_peer(&pa, &pb, true, (uint8_t)(10 * a + b));
+            int fds[2];
+            of_a.shm = of_b.shm = true;
+            of_a.caller = true;
+            net_socket_pair(fds);
+            port_offer(c->members[a].port, fds[0], &of_a);
+            port_offer(c->members[b].port, fds[1], &of_b);
+        }
+    }
+}
+
 static void *serve(void *argument)
 {
     struct member *m = argument;
@@ -107,6 +126,9 @@ static void *serve(void *argument)
     bool made = loop_create(c->kind, &m->loop) == 0 && port_create(&config, m->loop, &m->port) == 0;
     m->faults += !made;
     (void)pthread_barrier_wait(&c->barrier); /* all are there */
+    if (c->hub == NULL && m->node == 0) {
+        join_all(c);
+    }
     while (made && atomic_load(&c->done) < NODES) {
         port_adopt(m->port);
         receive_all(m);
@@ -130,12 +152,15 @@ static void *serve(void *argument)
     return NULL;
 }
 
+/* ring_bytes: of a hub; 0: segments. */
 static void run(enum loop_kind kind, uint32_t ring_bytes, uint64_t frames, uint64_t window,
                 uint32_t bytes_max)
 {
     struct crowd c = {.kind = kind, .frames = frames, .window = window, .bytes_max = bytes_max};
     alarm(PATIENCE_S);
-    assert_int_equal(hub_create(ring_bytes, &c.hub), 0);
+    if (ring_bytes > 0) {
+        assert_int_equal(hub_create(ring_bytes, &c.hub), 0);
+    }
     assert_int_equal(pthread_barrier_init(&c.barrier, NULL, NODES), 0);
     for (uint8_t i = 0; i < NODES; i++) {
         c.members[i].crowd = &c;
@@ -172,6 +197,16 @@ static void large_frames(void **state)
 {
     (void)state;
     run(LOOP_AUTO, SHM_RING_MIN, 200, 4, 100000);
+}
+
+/* Woken by a byte on the socket; the rings of segments have 256 KiB. */
+static void segments(void **state)
+{
+    (void)state;
+    run(LOOP_EPOLL, 0, 5000, 1, 100);
+    run(LOOP_AUTO, 0, 5000, 1, 100);
+    run(LOOP_AUTO, 0, 2000, 1000, 60000);
+    run(LOOP_AUTO, 0, 20, 4, 1000000);
 }
 
 /* ---- Coming and going while others send ---- */
@@ -264,9 +299,8 @@ static void ports_come_and_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_by_one),
-        cmocka_unit_test(full_rings),
-        cmocka_unit_test(large_frames),
+        cmocka_unit_test(one_by_one),        cmocka_unit_test(full_rings),
+        cmocka_unit_test(large_frames),      cmocka_unit_test(segments),
         cmocka_unit_test(ports_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
