@@ -8,8 +8,8 @@
  *                                                                          [check_seen]
  *   Q5  updates keep the order of time                                     [check_time]
  *   Q6  a session has a position in the log, at first 0. An update moves it to its own number,
- *       which is higher (one that may be none: not lower). An answer of version v moves it to v
- *       if that is higher, and no update of that key may stand between v and the position
+ *       which is higher. An answer of version v (or what may be an update and names v) moves it
+ *       to v if that is higher, and no update of that key may stand between v and the position
  *                                                                          [check_sessions]
  *
  * Taking the least position that an answer allows is no loss: whatever a higher one allows later,
@@ -181,16 +181,6 @@ static int by_key(const void *left, const void *right)
     return a->key != b->key ? compare_u64(a->key, b->key) : compare_u64(a->version, b->version);
 }
 
-/* Of several that may be one update, that which began first: any of them would do, since each saw
- * it, and this one demands least. */
-static int by_key_begin(const void *left, const void *right)
-{
-    const struct write *a = left;
-    const struct write *b = right;
-    int order = by_key(a, b);
-    return order != 0 ? order : compare_u64(a->begin_us, b->begin_us);
-}
-
 static int unknown_by_key(const void *left, const void *right)
 {
     const struct unknown *a = left;
@@ -250,7 +240,9 @@ static void add_write(struct checker *c, const struct sequential_op *op)
     c->writes[c->writes_n++] = (struct write){.key = op->h.key,
                                               .version = op->version,
                                               .op = op,
-                                              .begin_us = op->h.begin_us,
+                                              .begin_us = effect_of(op) == EFFECT_SURE
+                                                              ? op->h.begin_us
+                                                              : 0, /* whoever made it began then */
                                               .leaves = leaves(&op->h)};
 }
 
@@ -293,7 +285,8 @@ static void index_perhaps(struct checker *c)
             add_write(c, op);
         }
     }
-    qsort(c->writes, c->writes_n, sizeof *c->writes, by_key_begin);
+    /* Of several that may be one update any will do, since each saw it. */
+    qsort(c->writes, c->writes_n, sizeof *c->writes, by_key);
     size_t n = 0;
     for (size_t i = 0; i < c->writes_n; i++) {
         if (n == 0 || by_key(&c->writes[i], &c->writes[n - 1]) != 0) {
@@ -607,14 +600,13 @@ static bool check_sessions(const struct checker *c)
         if (op->h.outcome != HISTORY_OK) {
             continue;
         }
-        if (is_answer(c, op)) {
+        if (effect_of(op) != EFFECT_SURE) {
             if (!session_answer(c, op, position)) {
                 return false;
             }
             continue;
         }
-        bool perhaps = effect_of(op) == EFFECT_PERHAPS;
-        if (op->version < *position || (op->version == *position && !perhaps)) {
+        if (op->version <= *position) {
             report_begin(c->report, op->h.key,
                          "a session that has come to %" PRIu64 " writes version %" PRIu64 ":",
                          *position, op->version);

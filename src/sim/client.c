@@ -688,6 +688,7 @@ void crowd_reply(struct machine *m, uint32_t worker, const struct reply *reply)
     }
     op->state = SIM_OP_ANSWERED;
     op->number = reply->answer.number;
+    op->version = reply->version;
     bool failed = reply->answer.kind == ANSWER_ERROR;
     op->err = failed ? (int)reply->answer.number : HK_OK;
     if (c->conn != NULL) {

@@ -12,6 +12,7 @@
 void ghost_deinit(struct ghost *ghost)
 {
     free(ghost->views);
+    free(ghost->held_us);
 }
 
 void ghost_forget(struct world *world)
@@ -137,14 +138,17 @@ static void add_view(struct world *world, const struct view *view)
     if (ghost->n == ghost->capacity) {
         ghost->capacity = ghost->capacity == 0 ? 16 : 2 * ghost->capacity;
         ghost->views = realloc(ghost->views, ghost->capacity * sizeof *ghost->views);
-        HK_ASSERT(ghost->views != NULL);
+        ghost->held_us = realloc(ghost->held_us, ghost->capacity * sizeof *ghost->held_us);
+        HK_ASSERT(ghost->views != NULL && ghost->held_us != NULL);
     }
     check_cids(world, view);
     size_t at = ghost->n++;
     for (; at > 0 && older(ghost, view, &ghost->views[at - 1]); at--) {
         ghost->views[at] = ghost->views[at - 1];
+        ghost->held_us[at] = ghost->held_us[at - 1];
     }
     ghost->views[at] = *view;
+    ghost->held_us[at] = world->now_us;
     crowd_stir(world);
     give_cues(world, at == 0 ? NULL : &ghost->views[at - 1], view);
     if (at + 1 == ghost->n) {
@@ -344,6 +348,29 @@ void ghost_check_newest(struct world *world)
         }
     }
     free(newest);
+}
+
+bool ghost_turned_over(const struct world *world)
+{
+    const struct ghost *ghost = &world->ghost;
+    for (size_t last = ghost->n; last-- > 0;) {
+        const struct view *view = &ghost->views[last];
+        for (size_t i = last; i-- > 0 && ghost->views[i].generation == view->generation;) {
+            nodeset since = 0;
+            for (nodeset rest = view->live; rest != 0; rest &= rest - 1) {
+                uint8_t node = nodeset_first(rest);
+                since |=
+                    view->members[node].admitted <= ghost->views[i].epoch ? nodeset_of(node) : 0;
+            }
+            if (!view_majority(view, since)) {
+                return true;
+            }
+            if (ghost->held_us[i + 1] - ghost->held_us[i] > 2 * world->setup.lease_us) {
+                break; /* long enough for everybody to become level */
+            }
+        }
+    }
+    return false;
 }
 
 /* ---- After each poll ---- */

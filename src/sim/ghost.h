@@ -16,6 +16,7 @@ struct world;
 
 struct ghost {
     struct view *views; /* every decided view that some node held, by (generation, epoch) */
+    uint64_t *held_us;  /* when somebody first held each of them */
     size_t n, capacity;
     uint64_t generations[SIM_PLAN_MAX]; /* of the cluster, in the order of their coming */
     uint32_t generations_n;
@@ -52,6 +53,10 @@ bool ghost_may_lose(const struct world *world, uint8_t node);
  * no view under way leaves out: each holds all that was acknowledged. 0 while it has two configured
  * sets. */
 nodeset ghost_whole_members(const struct world *world);
+/* Whether a majority of processes has been replaced, view after view, faster than a log can be
+ * passed on: then an engine that commits by majorities may rightly stand still
+ * (docs/protocols/zab.md, rule 6). */
+bool ghost_turned_over(const struct world *world);
 /* Whether the processes that still live can decide nothing ever again. */
 bool ghost_stranded(const struct world *world);
 

@@ -178,7 +178,7 @@ static void not_well(struct world *world)
     if (world->phase == PHASE_EQUAL) {
         (void)replicas_equal(world, &why);
     }
-    if (ghost_stranded(world)) {
+    if (ghost_stranded(world) || (world->setup.sequential && ghost_turned_over(world))) {
         world_end(world, SIM_STRANDED, "a majority of the members is gone:%s", text_string(&why));
     } else {
         world_violation(world, "faults ended %" PRIu64 " ms ago, and the world does not %s:%s",

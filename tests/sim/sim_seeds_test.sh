@@ -51,6 +51,11 @@ run 1 $((seeds / 20))
 run 3 $((seeds / 10)) --async --from 5000
 run 3 $((seeds / 10)) --o3 --from 6000
 
+# Another engine; without faults first, which shows what clients may see of it.
+run 3 40 --engine zab --faults none --from 62 # 62, 66: an update overtook a read of its session
+run 3 58 --engine zab --from 3                # 25, 39, 84: a leader that had led all the while stood still
+run 5 10 --engine zab --from 3
+
 # Lanes bring what Hermes does not send again.
 run 3 $((seeds / 5)) --lanes --from 7000
 run 5 $((seeds / 20)) --lanes --from 7000

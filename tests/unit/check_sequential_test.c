@@ -164,6 +164,8 @@ static void a_read_may_have_been_an_update(void **state)
     touch.perhaps = true;
     ACCEPTED(set(0, 10, 1, 5, 1), touch, get(2, 30, 1, 5, 2), get(0, 40, 1, 5, 1));
     REFUSED(set(0, 10, 1, 5, 1), touch, get(1, 40, 1, 5, 1));
+    /* Or it saw one whose outcome nobody knows, and which others saw before. */
+    ACCEPTED(unknown(set(0, 10, 1, 5, 0)), get(2, 15, 1, 5, 2), set(1, 16, 2, 7, 3), touch);
     touch.perhaps = false;
     REFUSED(set(0, 10, 1, 5, 1), touch);
 }

@@ -41,7 +41,9 @@ static bool witnessed(const struct zab_step *s)
         uint8_t node = nodeset_first(rest);
         since |= s->view->members[node].admitted <= level ? nodeset_of(node) : 0;
     }
-    return level < s->worker->serving_since || view_majority(s->view, since) ||
+    /* Whoever led E and was the leader ever since has logged whatever was committed since. */
+    bool led = s->worker->led_epoch != 0 && s->worker->led_epoch == level;
+    return level < s->worker->serving_since || view_majority(s->view, since) || led ||
            !zab_rule_on(s->config, ZAB_RULE_WITNESSES);
 }
 
@@ -114,6 +116,7 @@ static void lead(struct zab_step *s)
 {
     struct zab_worker *w = s->worker;
     w->phase = ZAB_LEAD;
+    w->led_epoch = s->view->epoch;
     w->floor = w->last;
     w->proposed = w->last;
     w->synced = 0;

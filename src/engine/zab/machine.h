@@ -73,6 +73,7 @@ struct zab_worker {
     uint64_t told_commit, told_trim; /* what the leader told last, this one or another */
 
     /* The leader's. */
+    uint32_t led_epoch; /* the last in which it led, if nobody else was the leader since; 0: none */
     nodeset heard;      /* members whose state is known */
     nodeset synced;     /* members that were told that they are level */
     uint64_t floor;     /* where the log ended when it began to lead */

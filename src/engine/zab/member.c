@@ -246,6 +246,9 @@ static void on_view(struct zab_step *s)
 {
     struct zab_worker *w = s->worker;
     const struct view *view = s->view;
+    if (view->epoch != w->epoch + 1 || zab_leader(view) != s->event->self) {
+        w->led_epoch = 0; /* somebody else leads, or may have led in an epoch that was skipped */
+    }
     w->epoch = view->epoch;
     w->told_commit = 0;
     w->told_trim = 0;
