@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -172,6 +173,50 @@ static void a_new_generation_goes_on(void **state)
     rig_run(r);
     assert_false(rig_stands_still(r));
     assert_true(rig_may_read(r, 2));
+}
+
+/* One survivor of three, as the operator says; then the configured set grows to three again. */
+static void a_configured_set_may_grow(void **state)
+{
+    (void)state;
+    struct rig *r = begin(3, 0);
+    (void)propose(r, RIG_WRITE, 0);
+    rig_run(r);
+    rig_crash(r, 0);
+    rig_crash(r, 1);
+    struct view *alone = &r->views[r->nviews++];
+    *alone = r->views[r->nviews - 2];
+    alone->epoch++;
+    alone->generation = 8;
+    alone->configured = nodeset_of(2);
+    alone->live = nodeset_of(2);
+    alone->operational = nodeset_of(2);
+    memset(&alone->members[0], 0, 2 * sizeof alone->members[0]);
+    assert_true(rig_settle(r));
+    rig_view(r, 0, nodeset_of(0) | nodeset_of(1), 0);
+    struct view *grown = &r->views[r->nviews - 1];
+    grown->configured = 7;
+    grown->configured_old = nodeset_of(2);
+    (void)rig_update(r, 2, 0, 0, RIG_WRITE, 0);
+    assert_true(rig_settle(r));
+    assert_int_equal(r->norder, 2);
+}
+
+/* The leader alone is left of those who know, and it has logged all that it committed. */
+static void a_leader_knows_what_it_committed(void **state)
+{
+    (void)state;
+    struct rig *r = begin(3, 0);
+    (void)propose(r, RIG_WRITE, 0);
+    acknowledge(r, 1);
+    rig_flush(r, 0);
+    rig_crash(r, 1);
+    rig_view(r, nodeset_of(1), nodeset_of(1), 0);
+    rig_adopt(r, 0);
+    crash_all(r, nodeset_of(2));
+    assert_null(write_on(r, 0));
+    assert_false(rig_stands_still(r));
+    assert_int_equal(r->norder, 2);
 }
 
 static const char *lost_ready(uint64_t off)
@@ -352,12 +397,14 @@ static void test_rule(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[ZAB_RULES + 1];
+    struct CMUnitTest tests[ZAB_RULES + 3];
     for (uint32_t i = 0; i < ZAB_RULES; i++) {
         tests[i] = (struct CMUnitTest){.name = zab_rule_names[cases[i].rule],
                                        .test_func = test_rule,
                                        .initial_state = (void *)(uintptr_t)&cases[i]};
     }
     tests[ZAB_RULES] = (struct CMUnitTest)cmocka_unit_test(a_new_generation_goes_on);
-    return _cmocka_run_group_tests("zab_rules", tests, ZAB_RULES + 1, NULL, NULL);
+    tests[ZAB_RULES + 1] = (struct CMUnitTest)cmocka_unit_test(a_configured_set_may_grow);
+    tests[ZAB_RULES + 2] = (struct CMUnitTest)cmocka_unit_test(a_leader_knows_what_it_committed);
+    return _cmocka_run_group_tests("zab_rules", tests, ZAB_RULES + 3, NULL, NULL);
 }

@@ -25,10 +25,21 @@ static void note_self(struct zab_step *s)
 
 /* Rule 6. A member that was level in epoch E knows all that was committed before; what was
  * committed since was logged by a majority of the members of that time. So if those who are members
- * since E are a majority, one of them has it. Fewer are left when members died
- * before what they had was passed on: more failures at once than a majority survives. Then this
- * space stands still rather than forget an acknowledged update, until the operator says, by a new
- * generation, that nobody else is left. */
+ * since E are a majority of the nodes configured then, one of them has it. Fewer are left when
+ * members died before what they had was passed on: more failures at once than a majority survives.
+ * Then this space stands still rather than forget an acknowledged update, until the operator says,
+ * by a new generation, that nobody else is left. */
+static bool majority_then(const struct zab_step *s, uint32_t level, nodeset since)
+{
+    const struct zab_worker *w = s->worker;
+    if (w->level_epoch != level) {
+        return view_majority(s->view, since);
+    }
+    /* Whoever committed then had a majority of both sets, so one of either meets it. */
+    return nodeset_majority(since, w->level_configured) ||
+           (w->level_old != 0 && nodeset_majority(since, w->level_old));
+}
+
 static bool witnessed(const struct zab_step *s)
 {
     uint32_t level = 1;
@@ -43,7 +54,7 @@ static bool witnessed(const struct zab_step *s)
     }
     /* Whoever led E and was the leader ever since has logged whatever was committed since. */
     bool led = s->worker->led_epoch != 0 && s->worker->led_epoch == level;
-    return level < s->worker->serving_since || view_majority(s->view, since) || led ||
+    return level < s->worker->serving_since || majority_then(s, level, since) || led ||
            !zab_rule_on(s->config, ZAB_RULE_WITNESSES);
 }
 

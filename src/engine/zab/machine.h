@@ -56,10 +56,11 @@ struct zab_worker {
     uint32_t open;  /* every worker: its slots in use ... */
     uint32_t stale; /* ... and those of earlier rounds */
 
-    uint32_t epoch;         /* of the adopted view */
-    uint32_t level_epoch;   /* when it was level last: had all that was logged before */
-    uint64_t level_last;    /* where the log ended then */
-    uint32_t ready_epoch;   /* level, and has taken all that */
+    uint32_t epoch;       /* of the adopted view */
+    uint32_t level_epoch; /* when it was level last: had all that was logged before */
+    uint64_t level_last;  /* where the log ended then */
+    nodeset level_configured, level_old; /* the view's configured sets then */
+    uint32_t ready_epoch;                /* level, and has taken all that */
     uint32_t serving_since; /* epoch that this incarnation knows its generation since */
     uint64_t generation;
     uint8_t phase; /* enum zab_phase */

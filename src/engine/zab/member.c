@@ -82,6 +82,8 @@ void zab_level(struct zab_step *s, uint64_t last)
 {
     s->worker->level_epoch = s->view->epoch;
     s->worker->level_last = last;
+    s->worker->level_configured = s->view->configured;
+    s->worker->level_old = s->view->configured_old;
 }
 
 /* Rule 13. */
