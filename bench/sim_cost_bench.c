@@ -1,6 +1,6 @@
 /* What this program's steps cost on this machine: the numbers of cost_measured in
- * src/sim/cost_machine.c. Real nodes in one thread, links in memory, polled in turn, as
- * node_write_bench has them, under many mixes of reads and writes, windows, numbers of nodes and
+ * src/sim/cost_machine.c. Real nodes in one thread, links in memory, polled in turn,
+ * under many mixes of reads and writes, windows, numbers of nodes and
  * sizes of values. The CPU time of each run is then explained, by least squares without negative
  * terms, as a sum over what was counted: polls, frames, bytes, messages, reads, updates, steps. A
  * message's cost is measured by itself, because every step but the first comes with one.

@@ -240,9 +240,16 @@ void crew_work(struct bench_cluster *c, uint64_t until_ns)
     }
     uint64_t now_ns = bench_clock_ns();
     uint64_t end_ns = until_ns < now_ns + WORK_NS ? until_ns : now_ns + WORK_NS;
+    struct bench_worker *last = NULL;
     while (now_ns < end_ns) {
+        /* A round lasts until the next one begins: no further look at the clock. */
         for (uint32_t i = 0; i < c->workers_n; i++) {
-            (void)drive_round(&c->workers[i]);
+            struct bench_worker *w = &c->workers[i];
+            (void)drive_round(w);
+            if (last != NULL) {
+                last->spent_ns += w->begun_ns - last->begun_ns;
+            }
+            last = w;
         }
         now_ns = c->workers[c->workers_n - 1].now_ns;
     }

@@ -10,12 +10,15 @@ static const char *const names[BENCH_FIGURES] = {
     [FIGURE_OPS_PER_S] = "ops_per_s",
     [FIGURE_CPU_NS_PER_OP] = "cpu_ns_per_op",
     [FIGURE_CPU_NS_PER_UPDATE] = "cpu_ns_per_update",
+    [FIGURE_BUSIEST_NODE] = "busiest_node",
+    [FIGURE_OPS_PER_S_APART] = "ops_per_s_apart",
     [FIGURE_MESSAGES_PER_OP] = "messages_per_op",
     [FIGURE_MESSAGES_PER_UPDATE] = "messages_per_update",
     [FIGURE_KEY_STEPS_PER_OP] = "key_steps_per_op",
     [FIGURE_FLOW_STEPS_PER_OP] = "flow_steps_per_op",
     [FIGURE_FRAMES_PER_OP] = "frames_per_op",
     [FIGURE_BYTES_PER_OP] = "bytes_per_op",
+    [FIGURE_READS_REMOTE] = "reads_remote",
     [FIGURE_READS_PASSED] = "reads_passed",
     [FIGURE_PARKED] = "parked_per_op",
 #define GROUP(i, prefix)                                                                           \
@@ -57,6 +60,16 @@ static void latencies(const struct histogram *h, double out[LATENCIES])
     out[LATENCY_MEAN] = h->count > 0 ? histogram_mean(h) * 1e-3 : NAN;
 }
 
+static double busiest(const struct bench_run *r)
+{
+    double most = 0.0, all = 0.0;
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        most = fmax(most, r->node_seconds[i]);
+        all += r->node_seconds[i];
+    }
+    return part(most * r->nodes, all);
+}
+
 void bench_figures_of(const struct bench_run *run, double out[BENCH_FIGURES])
 {
     const struct bench_run *r = run;
@@ -68,12 +81,15 @@ void bench_figures_of(const struct bench_run *run, double out[BENCH_FIGURES])
     out[FIGURE_CPU_NS_PER_OP] = part(r->cpu_seconds * 1e9, ops);
     out[FIGURE_CPU_NS_PER_UPDATE] =
         r->ops[LOAD_READ] == 0 ? part(r->cpu_seconds * 1e9, updates) : NAN;
+    out[FIGURE_BUSIEST_NODE] = busiest(r);
+    out[FIGURE_OPS_PER_S_APART] = part(ops * r->nodes, r->cpu_seconds * busiest(r));
     out[FIGURE_MESSAGES_PER_OP] = part(messages, ops);
     out[FIGURE_MESSAGES_PER_UPDATE] = part(messages, updates);
     out[FIGURE_KEY_STEPS_PER_OP] = part((double)r->node.key_steps, ops);
     out[FIGURE_FLOW_STEPS_PER_OP] = part((double)r->node.flow_steps, ops);
     out[FIGURE_FRAMES_PER_OP] = part((double)r->node.frames_out, ops);
     out[FIGURE_BYTES_PER_OP] = part((double)r->node.bytes_out, ops);
+    out[FIGURE_READS_REMOTE] = part((double)r->node.asks, (double)r->ops[LOAD_READ]);
     out[FIGURE_READS_PASSED] = part((double)r->reads_passed, (double)r->ops[LOAD_READ]);
     out[FIGURE_PARKED] = part((double)r->node.parked, ops);
     histogram_init(&all);

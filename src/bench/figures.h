@@ -20,12 +20,15 @@ enum bench_figure {
     FIGURE_OPS_PER_S,
     FIGURE_CPU_NS_PER_OP,
     FIGURE_CPU_NS_PER_UPDATE, /* all of the CPU time, if there is nothing but updates */
+    FIGURE_BUSIEST_NODE,      /* its part of the time of all nodes, times their number */
+    FIGURE_OPS_PER_S_APART,   /* if each node had a processor, the busiest one's at its limit */
     FIGURE_MESSAGES_PER_OP,   /* between nodes, as all of them sent */
     FIGURE_MESSAGES_PER_UPDATE,
     FIGURE_KEY_STEPS_PER_OP, /* of the engine's machines, on all nodes */
     FIGURE_FLOW_STEPS_PER_OP,
     FIGURE_FRAMES_PER_OP,
     FIGURE_BYTES_PER_OP, /* of frames, without what the links add */
+    FIGURE_READS_REMOTE, /* the part of the reads for which another node was asked */
     FIGURE_READS_PASSED, /* the part of the direct reads that was left to the node */
     FIGURE_PARKED,       /* operations that waited for a key, for each operation */
     FIGURE_LATENCY,      /* in us; the first of BENCH_GROUPS * LATENCIES */

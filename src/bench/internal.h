@@ -48,13 +48,14 @@ struct bench_session {
     uint64_t start_ns; /* when its operation began, or was meant to */
     uint32_t id;       /* the node's */
     uint8_t kind;      /* enum load_kind */
+    bool refused;
     uint8_t *key;
 };
 
 /* Written by the worker, read by whoever measures; nothing hangs on their order. */
 struct bench_counters {
     _Atomic uint64_t ops[LOAD_KINDS];
-    _Atomic uint64_t failed, passed, filled, in_flight;
+    _Atomic uint64_t failed, refused, passed, filled, in_flight;
 };
 
 struct bench_worker {
@@ -90,11 +91,13 @@ struct bench_worker {
     uint32_t batch_n;
 
     enum bench_phase phase;
-    uint32_t run; /* latencies are those of this run */
+    uint32_t run;      /* latencies are those of this run */
+    uint64_t begun_ns; /* the present round */
+    uint64_t spent_ns; /* without threads: in all rounds */
     uint64_t now_ns;
     uint64_t busy_ns;
     uint32_t rounds;
-    uint64_t ops[LOAD_KINDS], failed, passed, filled;
+    uint64_t ops[LOAD_KINDS], failed, refused, passed, filled;
     struct histogram latency_ns[LOAD_KINDS];
 
     _Alignas(64) struct bench_counters counters;

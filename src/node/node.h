@@ -184,6 +184,7 @@ struct node_stats {
     uint64_t frames_in, frames_out, messages_in, messages_out, bytes_in, bytes_out;
     uint64_t key_steps, flow_steps; /* of the engines' machines */
     uint64_t reads, updates, parked, other_flows, retries, unknown, unavailable;
+    uint64_t asks; /* reads for whose answer an engine asked another node */
     uint64_t chunks_in, chunk_items;
     uint64_t lane_again, lane_early, lane_duplicates; /* frames of lanes: sent once more; kept until
                                                          it is their turn; consumed before */

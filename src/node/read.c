@@ -15,6 +15,7 @@ _Static_assert(NODE_READ_MAX == STORE_BATCH_MAX, "one batch of the store");
 struct node_reader {
     struct node *node;
     struct store_thread *threads[SPACES_MAX];
+    bool follows;
     uint8_t *memory; /* NODE_READ_MAX times BUFFER_BYTES */
 
     /* Of a batch. */
@@ -79,12 +80,22 @@ void node_reader_online(struct node_reader *r)
     }
 }
 
-/* Whether a look at the store is enough: not where a majority confirms reads, nor where an engine
- * has to be asked first. */
-static bool local_space(const struct node *n, uint32_t space)
+void node_reader_follow(struct node_reader *r)
 {
-    const struct space *s = space < SPACES_MAX ? &n->spaces[space] : NULL;
-    return s != NULL && s->ops != NULL && !s->async_reads && s->ops->ready == NULL;
+    r->follows = true;
+}
+
+/* Whether a look at the store is enough: not where a majority confirms reads, nor where an engine
+ * has to be asked first, or a session's order to be looked at. */
+static bool local_space(const struct node_reader *r, uint32_t space)
+{
+    const struct space *s = space < SPACES_MAX ? &r->node->spaces[space] : NULL;
+    if (s == NULL || s->ops == NULL || s->async_reads ||
+        ((s->ops->traits & ENGINE_READS_FOLLOW) != 0 && !r->follows)) {
+        return false;
+    }
+    /* acquire: pairs with publish_ready; what had to be taken before is in the store. */
+    return s->ops->ready == NULL || atomic_load_explicit(&s->serves, memory_order_acquire);
 }
 
 static bool leased_at(const struct node *n, uint64_t now_us)
@@ -162,7 +173,7 @@ void node_read(struct node_reader *r, uint32_t space, uint64_t now_us, uint32_t 
                struct node_read *reads)
 {
     HK_ASSERT(n > 0 && n <= NODE_READ_MAX);
-    if (!local_space(r->node, space)) {
+    if (!local_space(r, space)) {
         ask_for_all(n, reads);
         return;
     }

@@ -39,6 +39,11 @@ void node_reader_close(struct node_reader *reader);
 void node_reader_offline(struct node_reader *reader);
 void node_reader_online(struct node_reader *reader);
 
+/* The caller promises that a read begins only when every earlier update of the session that it is
+ * for has been answered. With it, spaces whose engine asks for that order (ENGINE_READS_FOLLOW) are
+ * read here too, as soon as they serve; without it only a worker can tell. */
+void node_reader_follow(struct node_reader *reader);
+
 enum node_read_answer {
     NODE_READ_FOUND,
     NODE_READ_ABSENT,

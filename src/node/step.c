@@ -503,6 +503,7 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
     /* A stalled update may have started a replay: that flow is not the update's. */
     s->issued = issue || (s->event.kind == EV_UPDATE && has_effect(&fx, EFF_APPLY));
     s->asked = s->event.kind == EV_READ && has_effect(&fx, EFF_ASK);
+    w->stats.asks += s->asked;
     if (spare != NULL) {
         if (spare->slot.kind != 0) {
             flow_open(w, spare, s);

@@ -81,6 +81,8 @@ static void keep(struct bench_series *series, uint32_t run, const struct bench_r
         series->ops += result->ops[kind];
     }
     series->failed += result->failed;
+    series->refused += result->refused;
+    series->frames_dropped += result->frames_dropped;
     series->view_changes += result->view_changes;
 }
 
@@ -112,6 +114,11 @@ static int judge(const struct session *s)
         if (series->failed > 0) {
             fprintf(stderr, "horkos bench: %s: %" PRIu64 " operations failed or did not end\n",
                     name, series->failed);
+            status = STATUS_FAILED;
+        }
+        if (series->frames_dropped > 0) {
+            fprintf(stderr, "horkos bench: %s: the links had no room for %" PRIu64 " frames\n",
+                    name, series->frames_dropped);
             status = STATUS_FAILED;
         }
         if (series->view_changes > 0) {

@@ -51,6 +51,9 @@ static json_t *series_json(const struct bench_options *o, const struct bench_ser
     }
     (void)json_object_set_new(series, "ops", json_integer((json_int_t)s->ops));
     (void)json_object_set_new(series, "failed", json_integer((json_int_t)s->failed));
+    (void)json_object_set_new(series, "refused", json_integer((json_int_t)s->refused));
+    (void)json_object_set_new(series, "frames_dropped",
+                              json_integer((json_int_t)s->frames_dropped));
     (void)json_object_set_new(series, "view_changes", json_integer((json_int_t)s->view_changes));
     (void)json_object_set_new(series, "spread", spreads);
     return series;

@@ -44,7 +44,7 @@ static const char help[] =
     "                        moment that each was meant to begin (closed loop)\n"
     "  --even                they arrive at equal distances (as a Poisson process)\n"
     "  --read-path direct|node   reads on the caller's thread, or as requests to the node\n"
-    "                        (direct, where every engine allows it)\n"
+    "                        (direct, unless reads are asynchronous)\n"
     "\n"
     "the measurement\n"
     "  --seconds S           of each run (2)\n"

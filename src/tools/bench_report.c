@@ -63,9 +63,12 @@ static const struct {
 } rows[] = {
     {FIGURE_OPS_PER_S, "operations a second"},
     {FIGURE_CPU_NS_PER_OP, "CPU ns an operation"},
+    {FIGURE_BUSIEST_NODE, "busiest node's load (1: all alike)"},
+    {FIGURE_OPS_PER_S_APART, "operations a second if apart"},
     {FIGURE_MESSAGES_PER_OP, "messages an operation"},
     {FIGURE_FRAMES_PER_OP, "frames an operation"},
     {FIGURE_BYTES_PER_OP, "bytes an operation"},
+    {FIGURE_READS_REMOTE, "reads that asked another node"},
     {FIGURE_READS_PASSED, "direct reads left to the node"},
     {FIGURE_PARKED, "waits for a key an operation"},
 };
@@ -76,7 +79,8 @@ static const char *const groups[BENCH_GROUPS] = {"all", "reads", "writes", "rmws
 static bool empty(const struct bench_series *s, uint32_t figure, uint32_t runs)
 {
     struct bench_spread x = bench_spread_of(s->figures[figure], runs);
-    return isnan(x.median) || (figure == FIGURE_READS_PASSED && x.max == 0.0);
+    return isnan(x.median) ||
+           ((figure == FIGURE_READS_PASSED || figure == FIGURE_READS_REMOTE) && x.max == 0.0);
 }
 
 static void print_row(const struct bench_series *s, uint32_t figure, const char *text,
@@ -85,7 +89,7 @@ static void print_row(const struct bench_series *s, uint32_t figure, const char 
     char median[NUMBER_BYTES], min[NUMBER_BYTES], max[NUMBER_BYTES];
     struct bench_spread x = bench_spread_of(s->figures[figure], runs);
     if (!empty(s, figure, runs)) {
-        fprintf(to, "  %-30s %10s %10s %10s\n", text, number(x.median, median), number(x.min, min),
+        fprintf(to, "  %-34s %10s %10s %10s\n", text, number(x.median, median), number(x.min, min),
                 number(x.max, max));
     }
 }
@@ -93,7 +97,7 @@ static void print_row(const struct bench_series *s, uint32_t figure, const char 
 static void print_latencies(const struct bench_report *r, const struct bench_series *s, FILE *to)
 {
     static const char *const columns[LATENCY_MEAN] = {"p50", "p99", "p99.9", "p99.99"};
-    fprintf(to, "  %-30s", "latency in us, median of runs");
+    fprintf(to, "  %-34s", "latency in us, median of runs");
     for (uint32_t i = 0; i < LATENCY_MEAN; i++) {
         fprintf(to, " %10s", columns[i]);
     }
@@ -102,7 +106,7 @@ static void print_latencies(const struct bench_report *r, const struct bench_ser
         if (empty(s, bench_figure_latency(group, LATENCY_P50), r->options->runs)) {
             continue;
         }
-        fprintf(to, "    %-28s", groups[group]);
+        fprintf(to, "    %-32s", groups[group]);
         for (uint32_t i = 0; i < LATENCY_MEAN; i++) {
             char text[NUMBER_BYTES];
             uint32_t figure = bench_figure_latency(group, (enum bench_latency)i);
@@ -116,17 +120,21 @@ static void print_latencies(const struct bench_report *r, const struct bench_ser
 static void print_series(const struct bench_report *r, uint32_t engine, FILE *to)
 {
     const struct bench_series *s = &r->series[engine];
-    fprintf(to, "\n%-32s %10s %10s %10s\n", r->options->engines[engine]->name, "median", "least",
+    fprintf(to, "\n%-36s %10s %10s %10s\n", r->options->engines[engine]->name, "median", "least",
             "most");
     for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         print_row(s, rows[i].figure, rows[i].text, r->options->runs, to);
     }
     print_latencies(r, s, to);
+    if (s->refused > 0) {
+        fprintf(to, "  %" PRIu64 " operations were refused: others were faster too often\n",
+                s->refused);
+    }
 }
 
 static void print_ratio(const struct bench_report *r, uint32_t figure, const char *text, FILE *to)
 {
-    fprintf(to, "  %-30s", text);
+    fprintf(to, "  %-34s", text);
     for (uint32_t i = 1; i < r->options->engines_n; i++) {
         char cell[64];
         struct bench_spread x = bench_ratio_of(r->series[0].figures[figure],
@@ -150,13 +158,14 @@ static void print_ratios(const struct bench_report *r, FILE *to)
     } compared[] = {
         {FIGURE_OPS_PER_S, "operations a second"},
         {FIGURE_CPU_NS_PER_OP, "CPU time an operation"},
+        {FIGURE_OPS_PER_S_APART, "operations a second if apart"},
         {FIGURE_MESSAGES_PER_OP, "messages an operation"},
         {FIGURE_BYTES_PER_OP, "bytes an operation"},
         {FIGURE_LATENCY + LATENCY_P50, "latency, p50"},
         {FIGURE_LATENCY + LATENCY_P99, "latency, p99"},
     };
     char title[32];
-    fprintf(to, "\n%-32s", "ratios: median (least .. most)");
+    fprintf(to, "\n%-36s", "ratios: median (least .. most)");
     for (uint32_t i = 1; i < r->options->engines_n; i++) {
         snprintf(title, sizeof title, "%.14s / %.14s", r->options->engines[0]->name,
                  r->options->engines[i]->name);

@@ -14,6 +14,8 @@ struct bench_series {
     double (*figures)[BENCH_RUNS_MAX]; /* BENCH_FIGURES rows of options.runs values */
     uint64_t ops;                      /* of all runs */
     uint64_t failed;
+    uint64_t refused;
+    uint64_t frames_dropped;
     uint64_t view_changes;
 };
 

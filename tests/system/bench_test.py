@@ -72,6 +72,8 @@ class Figures(unittest.TestCase):
             self.check_series(got, ["", "writes_"])
             self.assertGreater(got["messages_per_op"], 5.8)
             self.assertLess(got["messages_per_op"], 6.6)
+            self.assertLess(got["busiest_node"], 2.0)
+            self.assertGreater(got["ops_per_s_apart"], 0)
             self.assertGreater(got["cpu_ns_per_update"], 0)
 
     def test_reads_alone(self):

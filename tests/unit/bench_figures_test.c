@@ -54,6 +54,10 @@ static void test_figures(void **state)
     run.node.frames_out = 100;
     run.node.bytes_out = 50000;
     run.node.parked = 10;
+    run.node.asks = 4;
+    run.nodes = 4;
+    run.node_seconds[0] = run.node_seconds[1] = run.node_seconds[3] = 0.2;
+    run.node_seconds[2] = 0.4;
     histogram_record_n(&run.latency_ns[LOAD_READ], 1000, 800);
     histogram_record_n(&run.latency_ns[LOAD_WRITE], 50000, 150);
     histogram_record_n(&run.latency_ns[LOAD_RMW], 60000, 50);
@@ -66,6 +70,10 @@ static void test_figures(void **state)
     assert_true(near(figures[FIGURE_FRAMES_PER_OP], 0.1));
     assert_true(near(figures[FIGURE_BYTES_PER_OP], 50.0));
     assert_true(near(figures[FIGURE_READS_PASSED], 0.01));
+    assert_true(near(figures[FIGURE_READS_REMOTE], 0.005));
+    assert_true(near(figures[FIGURE_BUSIEST_NODE], 1.6));
+    /* The busiest node had 0.4 of the second of CPU time. */
+    assert_true(near(figures[FIGURE_OPS_PER_S_APART], 1000 / 0.4));
     assert_true(near(figures[FIGURE_PARKED], 0.01));
     double p50 = figures[bench_figure_latency(0, LATENCY_P50)];
     double p99 = figures[bench_figure_latency(0, LATENCY_P99)];
@@ -87,6 +95,8 @@ static void test_what_there_is_none_of(void **state)
     bench_figures_of(&run, figures);
     assert_true(near(figures[FIGURE_CPU_NS_PER_UPDATE], 1000.0));
     assert_true(isnan(figures[FIGURE_READS_PASSED]));
+    assert_true(isnan(figures[FIGURE_BUSIEST_NODE]));
+    assert_true(isnan(figures[FIGURE_OPS_PER_S_APART]));
     assert_true(isnan(figures[bench_figure_latency(1 + LOAD_READ, LATENCY_P50)]));
     empty_run();
     run.seconds = 1.0;

@@ -314,6 +314,26 @@ static void there_is_a_bound(void **state)
     cluster_destroy(c);
 }
 
+/* As an engine that reads at once what is committed, and lets a session's reads follow its
+ * updates. */
+static void order_is_promised_or_a_worker_is_asked(void **state)
+{
+    (void)state;
+    struct engine_ops follows = hermes_ops;
+    follows.traits |= ENGINE_READS_FOLLOW;
+    struct cluster_config config = {
+        .nodes = 1, .workers = {1}, .ops = &follows, .hermes = hermes, .seed = 11};
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10000000);
+    run(c, 0, (struct op){.kind = OP_SET, .key = text("a"), .value = text("v")});
+    struct node_reader *r = reader_of(c, 0);
+    assert_int_equal(read_now(c, r, "a").answer, NODE_READ_ASK);
+    node_reader_follow(r);
+    assert_found(read_now(c, r, "a"), "v");
+    node_reader_close(r);
+    cluster_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +346,7 @@ int main(void)
         cmocka_unit_test(other_spaces_are_left_to_a_worker),
         cmocka_unit_test(an_idle_reader_goes_offline),
         cmocka_unit_test(there_is_a_bound),
+        cmocka_unit_test(order_is_promised_or_a_worker_is_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
