@@ -214,8 +214,9 @@ struct hk_read {
     struct hk_bytes key;
     void *value; /* capacity bytes */
     size_t capacity;
-    size_t n; /* out: as *n_out of hk_get */
-    int err;  /* out: as hk_get answers */
+    size_t n;         /* out: as *n_out of hk_get */
+    int err;          /* out: as hk_get answers */
+    uint64_t version; /* out: as hk_result.version */
 };
 
 /* Any number of keys at once, many times as fast as one by one: their cache misses overlap. Each is
@@ -268,9 +269,11 @@ int hk_add(struct hk_session *session, struct hk_bytes key, int64_t delta, int64
  * worker that has it. */
 
 struct hk_result {
-    int err;        /* as the waiting form answers */
-    size_t n;       /* hk_get_async: length of the value */
-    int64_t number; /* hk_add_async: the sum */
+    int err;          /* as the waiting form answers */
+    size_t n;         /* hk_get_async: length of the value */
+    int64_t number;   /* hk_add_async: the sum */
+    uint64_t version; /* of what was read or written: larger for every later update of the key, and
+                         the same on all nodes; 0: there was nothing, or it is not known */
 };
 
 /* Runs inside hk_session_poll, on its thread; may use the session. */

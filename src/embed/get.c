@@ -25,7 +25,7 @@ static int deliver(const struct node_read *read, void *value, size_t capacity, s
 
 /* False: a worker has to be asked. */
 static bool read_here(struct hk_session *s, struct bytes key, void *value, size_t capacity,
-                      size_t *n_out, int *err_out)
+                      struct hk_result *result_out)
 {
     struct node_read read = {.key = key};
     if (operation_own(s, key)) {
@@ -38,7 +38,8 @@ static bool read_here(struct hk_session *s, struct bytes key, void *value, size_
     node_read(reader, s->space, clock_boot_us(), 1, &read);
     bool answered = read.answer != NODE_READ_ASK;
     if (answered) {
-        *err_out = deliver(&read, value, capacity, n_out);
+        result_out->err = deliver(&read, value, capacity, &result_out->n);
+        result_out->version = read.version;
     }
     local_leave(s->local);
     return answered;
@@ -60,21 +61,18 @@ static int check(const struct hk_session *s, struct hk_bytes key, const void *va
 
 int hk_get(struct hk_session *s, struct hk_bytes key, void *value, size_t capacity, size_t *n_out)
 {
-    size_t n = 0;
-    int err = check(s, key, value, capacity);
-    if (err == HK_OK) {
+    struct hk_result result = {.err = check(s, key, value, capacity)};
+    if (result.err == HK_OK) {
         struct bytes k = bytes_of(key.at, (uint32_t)key.n);
-        if (!read_here(s, k, value, capacity, &n, &err)) {
-            struct hk_result result;
+        if (!read_here(s, k, value, capacity, &result)) {
             struct op op = op_get(s, k);
-            err = operation_run(s, &op, value, capacity, &result);
-            n = result.n;
+            result.err = operation_run(s, &op, value, capacity, &result);
         }
     }
     if (n_out != NULL) {
-        *n_out = n;
+        *n_out = result.n;
     }
-    return err;
+    return result.err;
 }
 
 int hk_get_async(struct hk_session *s, struct hk_bytes key, void *value, size_t capacity,
@@ -89,7 +87,7 @@ int hk_get_async(struct hk_session *s, struct hk_bytes key, void *value, size_t 
     if (s->async_n == s->async_max) {
         return HK_ERR_FULL;
     }
-    if (!read_here(s, k, value, capacity, &result.n, &result.err)) {
+    if (!read_here(s, k, value, capacity, &result)) {
         struct op op = op_get(s, k);
         return operation_start(s, &op, value, capacity, done, context);
     }
@@ -115,6 +113,7 @@ static void read_some(struct hk_session *s, struct hk_read *reads, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         struct bytes key = bytes_of(reads[i].key.at, (uint32_t)reads[i].key.n);
         reads[i].n = 0;
+        reads[i].version = 0;
         reads[i].err = check(s, reads[i].key, reads[i].value, reads[i].capacity);
         if (reads[i].err == HK_OK && operation_own(s, key)) {
             reads[i].err = ASKED;
@@ -133,6 +132,7 @@ static void read_some(struct hk_session *s, struct hk_read *reads, uint32_t n)
             read->err = ASKED;
         } else {
             read->err = deliver(&here[i], read->value, read->capacity, &read->n);
+            read->version = here[i].version;
         }
     }
     if (reader != NULL) {

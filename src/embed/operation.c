@@ -93,7 +93,7 @@ static int condition_error(const struct op *op)
 static struct hk_result result_of(const struct local_slot *local)
 {
     const struct answer *a = &local->answer;
-    struct hk_result r = {.err = HK_OK};
+    struct hk_result r = {.err = HK_OK, .version = local->version};
     switch ((enum answer_kind)a->kind) {
     case ANSWER_OK:
         break;
@@ -138,6 +138,7 @@ void operation_take(struct hk_session *s)
         } else {
             mine->read->err = result.err;
             mine->read->n = result.n;
+            mine->read->version = result.version;
         }
         s->waited_n--;
         operation_free(s, slot);

@@ -317,9 +317,10 @@ bool locals_waiting(const struct server_worker *w)
 }
 
 static void answer(struct server_worker *w, struct local_session *s, uint32_t index,
-                   const struct answer *answer)
+                   const struct answer *answer, uint64_t version)
 {
     struct local_slot *slot = &s->slots[index];
+    slot->version = version;
     slot->answer = *answer;
     slot->answer.value.at = NULL;
     if (answer->value.n > 0 && answer->value.n <= slot->capacity) {
@@ -340,7 +341,7 @@ bool locals_reply(struct server_worker *w, const struct reply *reply)
         return false;
     }
     w->in_flight--;
-    answer(w, s, (uint32_t)reply->tag, &reply->answer);
+    answer(w, s, (uint32_t)reply->tag, &reply->answer, reply->version);
     return true;
 }
 
@@ -386,11 +387,11 @@ void locals_refuse(struct server_worker *w)
         struct local_session *s = list_entry(link, struct local_session, holds);
         while ((link = list_pop_front(&s->held)) != NULL) {
             struct local_slot *slot = list_entry(link, struct local_slot, held);
-            answer(w, s, (uint32_t)(slot - s->slots), &gone);
+            answer(w, s, (uint32_t)(slot - s->slots), &gone, 0);
         }
     }
     while (ring_mpsc_pop(&w->local_inbox->ring, &ref)) {
-        answer(w, ref.session, ref.slot, &gone);
+        answer(w, ref.session, ref.slot, &gone, 0);
     }
     locals_flush(w);
     struct locals *l = w->server->locals;

@@ -41,6 +41,7 @@ struct local_slot {
     void *buffer;      /* where the answer's bytes are put ... */
     uint64_t capacity; /* ... if they are no more than that */
 
+    uint64_t version;     /* as reply.version */
     struct answer answer; /* value.at is buffer, or NULL when they were more than fit */
 
     struct list_link held; /* the worker's */

@@ -255,6 +255,38 @@ static void updates_in_flight_take_effect_in_order(void **state)
     assert_int_equal(h.sum, 1000);
 }
 
+static uint64_t version_read(const char *key)
+{
+    struct hk_read read = {.key = hk_text(key)};
+    int err = hk_get_batch(s, &read, 1);
+    assert_true(err == HK_OK || err == HK_ERR_TOOBIG);
+    return read.version;
+}
+
+static void versions_grow(void **state)
+{
+    (void)state;
+    struct heard h = {0};
+    char back[16];
+    uint64_t last = version_read("versions");
+    assert_true(last == 0);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(hk_put_async(s, hk_text("versions"), hk_text("v"), NULL, hear, &h), HK_OK);
+        poll_all();
+        uint64_t written = h.last.version;
+        assert_true(written > last);
+        assert_true(version_read("versions") == written);
+        assert_int_equal(hk_get_async(s, hk_text("versions"), back, sizeof back, hear, &h), HK_OK);
+        poll_all();
+        assert_true(h.last.version == written);
+        last = written;
+    }
+    /* By a worker, behind an update of this session. */
+    assert_int_equal(hk_put_async(s, hk_text("versions"), hk_text("v"), NULL, NULL, NULL), HK_OK);
+    assert_true(version_read("versions") > last);
+    poll_all();
+}
+
 static void every_kind_has_a_form_that_does_not_wait(void **state)
 {
     (void)state;
@@ -442,6 +474,7 @@ int main(void)
         cmocka_unit_test(keys_expire),
         cmocka_unit_test(batches_read_any_number),
         cmocka_unit_test(updates_in_flight_take_effect_in_order),
+        cmocka_unit_test(versions_grow),
         cmocka_unit_test(every_kind_has_a_form_that_does_not_wait),
         cmocka_unit_test(callbacks_use_the_session),
         cmocka_unit_test(wrong_arguments_are_refused),
