@@ -6,6 +6,14 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# What is installed must be of this source, also where only a part of it was built anew.
+libraries=horkos_static
+[ "$HORKOS_SHARED" != ON ] || libraries="$libraries horkos_shared"
+# shellcheck disable=SC2086 # targets are words
+"$HORKOS_CMAKE" --build "$HORKOS_BUILD" --target horkos $libraries >"$work/built" 2>&1 || {
+    tail -n 30 "$work/built"
+    exit 1
+}
 prefix=$work/prefix
 "$HORKOS_CMAKE" --install "$HORKOS_BUILD" --prefix "$prefix" >"$work/install"
 pc=$(find "$prefix" -name horkos.pc)
