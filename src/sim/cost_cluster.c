@@ -253,13 +253,13 @@ void cost_cluster_run(struct cost_cluster *c, const struct cost_load *load,
             cost_sessions_reset(&c->sides[i].workers[k]);
         }
     }
-    c->measure_ps = COST_NEVER;
-    cost_advance(c, c->now_ps + load->warm_ns * COST_PS_PER_NS);
+    c->from_ps = c->now_ps + load->warm_ns * COST_PS_PER_NS;
+    c->until_ps = c->from_ps + load->run_ns * COST_PS_PER_NS;
+    c->result = result_out;
+    cost_advance(c, c->from_ps);
     totals_of(c, &before);
     forget_busy(c);
-    c->result = result_out;
-    c->measure_ps = c->now_ps;
-    cost_advance(c, c->now_ps + load->run_ns * COST_PS_PER_NS);
+    cost_advance(c, c->until_ps);
     c->result = NULL;
     sum_up(c, &before, result_out);
 }
@@ -320,7 +320,6 @@ int cost_cluster_create(const struct cost_setup *setup, struct cost_cluster **cl
     if (setup->lease_us == 0) {
         c->setup.lease_us = 500000;
     }
-    c->measure_ps = COST_NEVER;
     c->wire.limits = setup->machine->wire;
     c->cpu = cost_scale(setup->machine, &cost_measured, false);
     int err = cost_start(c);

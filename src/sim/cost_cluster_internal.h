@@ -82,7 +82,7 @@ struct cost_cluster {
     size_t heap_n, heap_capacity;
     uint64_t order;
     uint64_t now_ps;
-    uint64_t measure_ps; /* the run's measured part began; COST_NEVER: not yet */
+    uint64_t from_ps, until_ps; /* of the run's measured part */
     uint8_t *value;
     struct cost_result *result;
 };

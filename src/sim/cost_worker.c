@@ -109,7 +109,8 @@ static void record(struct cost_cluster *c, const struct cost_session *s, uint64_
                    bool failed)
 {
     struct cost_result *r = c->result;
-    if (r == NULL) {
+    /* A poll is carried out when it begins: what it does may end in another part of the run. */
+    if (end_ps < c->from_ps || end_ps >= c->until_ps) {
         return;
     }
     if (failed) {
@@ -121,7 +122,7 @@ static void record(struct cost_cluster *c, const struct cost_session *s, uint64_
     r->writes += s->write;
     r->reads += !s->write;
     if (c->load.slice_ns > 0) {
-        uint64_t slice = (end_ps - c->measure_ps) / (c->load.slice_ns * COST_PS_PER_NS);
+        uint64_t slice = (end_ps - c->from_ps) / (c->load.slice_ns * COST_PS_PER_NS);
         if (slice < COST_SLICES_MAX) {
             r->slices[slice]++;
             r->slices_n = slice >= r->slices_n ? (uint32_t)slice + 1 : r->slices_n;

@@ -29,5 +29,6 @@ int sim_command(int argc, char **argv);
 int explore_command(int argc, char **argv);
 int torture_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
+int figures_command(int argc, char **argv);
 
 #endif

@@ -1,0 +1,139 @@
+/* What the files of `horkos figures` share: a figure is a list of points by series, made by a
+ * function that plays clusters of the cost model. */
+#ifndef HORKOS_TOOLS_FIGURES_H
+#define HORKOS_TOOLS_FIGURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "node/engines.h"
+#include "sim/cost_cluster.h"
+
+struct figures_options {
+    const char *out;  /* folder, made if need be */
+    const char *only; /* id of one figure; NULL: all */
+    uint64_t seed;
+    bool quick; /* few keys, workers and microseconds: to see that it works */
+    bool json;
+    bool markdown; /* prints the comparison with the papers as a table */
+    bool list;
+    bool progress;
+};
+
+/* Parses the command line; a status of commands.h. help_out: help was asked for and printed. */
+int figures_options_parse(int argc, char **argv, struct figures_options *options_out,
+                          bool *help_out);
+
+#define FIGURE_SERIES_BYTES 48u
+
+struct figure_point {
+    char series[FIGURE_SERIES_BYTES]; /* "= ...": a number of its own, in no curve */
+    double x, y;
+};
+
+/* A figure in the making. */
+struct figure_run {
+    const struct figures_options *options;
+    const struct figure *figure;
+    struct figure_point *points; /* in the order of their making */
+    size_t points_n, points_capacity;
+    char note[256]; /* what people have to know about it; "": nothing */
+    int err;        /* the first that happened */
+};
+
+struct figure {
+    const char *id;    /* as the thesis numbers it */
+    const char *title; /* with unit of y */
+    const char *x, *y; /* axes */
+    bool x_log, y_log;
+    void (*make)(struct figure_run *run);
+};
+
+/* Ended by an entry without an id. */
+extern const struct figure figures[];
+
+void figure_add(struct figure_run *run, double x, double y, const char *series, ...)
+    __attribute__((format(printf, 4, 5)));
+/* False: there is no such point. */
+bool figure_find(const struct figure_run *run, const char *series, double x, double *y_out);
+
+/* ---- figures_play.c: clusters for figures ---- */
+
+struct figure_cluster {
+    struct figure_run *run;
+    struct cost_machine machine;
+    union engines_config config;
+    struct cost_cluster *cluster;
+    double scale; /* of throughput: the whole machine's workers over those that are played */
+};
+
+struct figure_wish {
+    const struct cost_machine *machine;
+    const struct engine_ops *engine;
+    uint32_t nodes;
+    uint32_t workers; /* played, and the network in proportion; 0: all of the machine's */
+    uint32_t value_bytes;
+    uint32_t lease_us;
+    uint32_t window_most; /* 0: the machine's */
+    bool async_reads;
+    bool single; /* one worker a node that has a core and the network to itself */
+};
+
+/* False after an error, which the run keeps. */
+bool figure_open(struct figure_run *run, const struct figure_wish *wish,
+                 struct figure_cluster *cluster_out);
+void figure_close(struct figure_cluster *cluster);
+/* Runs the load for the usual time, unless it names one; ops_per_s is scaled to the machine. */
+void figure_play(struct figure_cluster *cluster, struct cost_load load,
+                 struct cost_result *result_out);
+/* Tells on a terminal how far it is. */
+void figure_progress(const struct figure_run *run, const char *what, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- The figures ---- */
+void figure_uniform(struct figure_run *run);
+void figure_skew(struct figure_run *run);
+void figure_scaling(struct figure_run *run);
+void figure_latency_load(struct figure_run *run);
+void figure_latency_uniform(struct figure_run *run);
+void figure_latency_skew(struct figure_run *run);
+void figure_sizes(struct figure_run *run);
+void figure_tail(struct figure_run *run);
+void figure_crash(struct figure_run *run);
+void figure_async_writes(struct figure_run *run);
+void figure_async_load(struct figure_run *run);
+
+/* ---- figures_paper.c: what the papers say about these figures ---- */
+
+enum claim_kind {
+    CLAIM_VALUE, /* ours shall be as the paper's */
+    CLAIM_LEAST, /* ours shall be at least that: the paper says "at least" */
+    CLAIM_MOST,
+};
+
+struct claim {
+    const char *figure;
+    const char *what;
+    const char *series; /* y of this series at x ... */
+    double x;
+    const char *over; /* ... over y of that one at over_x; NULL: y itself */
+    double over_x;
+    double paper;
+    enum claim_kind kind;
+};
+extern const struct claim claims[];
+
+/* Ours for a claim; false: a point is missing (an engine that this program does not have). */
+bool claim_ours(const struct claim *claim, const struct figure_run *run, double *ours_out);
+
+/* ---- figures_write.c: files ---- */
+
+/* OUT/figure-ID.csv. */
+int figure_write_csv(const struct figure_run *run) __attribute__((warn_unused_result));
+/* OUT/figure-ID.gp, and OUT/figure-ID.svg by gnuplot. drawn_out: whether there is a gnuplot. */
+int figure_write_svg(const struct figure_run *run, bool *drawn_out)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,112 @@
+/* Clusters of the cost model, as figures want them. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "tools/figures.h"
+
+#define KEYS 1000000u
+#define QUICK_KEYS 20000u
+#define QUICK_WORKERS 4u
+#define WARM_NS 400000u
+#define RUN_NS 1000000u
+#define QUICK_WARM_NS 150000u
+#define QUICK_RUN_NS 150000u
+
+bool figure_open(struct figure_run *run, const struct figure_wish *wish,
+                 struct figure_cluster *cluster_out)
+{
+    struct figure_cluster *c = cluster_out;
+    bool quick = run->options->quick;
+    uint32_t all = wish->machine->workers;
+    uint32_t workers = wish->workers == 0 ? all : wish->workers;
+    if (quick && workers > QUICK_WORKERS) {
+        workers = QUICK_WORKERS;
+    }
+    c->run = run;
+    c->cluster = NULL;
+    c->machine = wish->single ? cost_single(wish->machine) : cost_share(wish->machine, workers);
+    c->scale = wish->single ? 1 : (double)all / workers;
+    engines_configure(wish->engine,
+                      &(struct engines_options){.mlt_us = 10000, .grace_us = 10000000}, &c->config);
+    struct cost_setup setup = {
+        .machine = &c->machine,
+        .engine = wish->engine,
+        .engine_config = &c->config,
+        .nodes = wish->nodes,
+        .keys = quick ? QUICK_KEYS : KEYS,
+        .value_bytes = wish->value_bytes == 0 ? 32 : wish->value_bytes,
+        .window_most = wish->window_most,
+        .async_reads = wish->async_reads,
+        .lease_us = wish->lease_us,
+        .seed = run->options->seed,
+    };
+    int err = cost_cluster_create(&setup, &c->cluster);
+    if (err != HK_OK && run->err == HK_OK) {
+        run->err = err;
+    }
+    return err == HK_OK;
+}
+
+void figure_close(struct figure_cluster *cluster)
+{
+    cost_cluster_destroy(cluster->cluster);
+}
+
+void figure_play(struct figure_cluster *cluster, struct cost_load load,
+                 struct cost_result *result_out)
+{
+    bool quick = cluster->run->options->quick;
+    if (load.run_ns == 0) {
+        load.warm_ns = quick ? QUICK_WARM_NS : WARM_NS;
+        load.run_ns = quick ? QUICK_RUN_NS : RUN_NS;
+    }
+    if (load.window == 0) {
+        load.window = cluster->machine.window;
+    }
+    load.seed = cluster->run->options->seed;
+    cost_cluster_run(cluster->cluster, &load, result_out);
+    result_out->ops_per_s *= cluster->scale;
+}
+
+void figure_progress(const struct figure_run *run, const char *what, ...)
+{
+    va_list list;
+    if (!run->options->progress) {
+        return;
+    }
+    fprintf(stderr, "\rfigure %s: ", run->figure->id);
+    va_start(list, what);
+    vfprintf(stderr, what, list);
+    va_end(list);
+    fputs("\033[K", stderr);
+}
+
+void figure_add(struct figure_run *run, double x, double y, const char *series, ...)
+{
+    va_list list;
+    if (run->points_n == run->points_capacity) {
+        run->points_capacity = run->points_capacity == 0 ? 64 : 2 * run->points_capacity;
+        run->points = realloc(run->points, run->points_capacity * sizeof *run->points);
+        HK_ASSERT(run->points != NULL);
+    }
+    struct figure_point *p = &run->points[run->points_n++];
+    va_start(list, series);
+    vsnprintf(p->series, sizeof p->series, series, list);
+    va_end(list);
+    p->x = x;
+    p->y = y;
+}
+
+bool figure_find(const struct figure_run *run, const char *series, double x, double *y_out)
+{
+    for (size_t i = 0; i < run->points_n; i++) {
+        if (strcmp(run->points[i].series, series) == 0 && run->points[i].x == x) {
+            *y_out = run->points[i].y;
+            return true;
+        }
+    }
+    return false;
+}

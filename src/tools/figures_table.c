@@ -1,0 +1,27 @@
+#include "tools/figures.h"
+
+const struct figure figures[] = {
+    {"4.5", "Throughput while varying the write ratio, uniform", "write ratio (%)", "MReq/s", false,
+     true, figure_uniform},
+    {"4.6", "Throughput while varying the write ratio, Zipf 0.99", "write ratio (%)", "MReq/s",
+     false, true, figure_skew},
+    {"4.7a", "Latency against throughput, 5 % writes", "MReq/s", "latency (us)", false, true,
+     figure_latency_load},
+    {"4.7b", "Latency while varying the write ratio, uniform, at CRAQ's peak throughput",
+     "write ratio (%)", "latency (us)", false, true, figure_latency_uniform},
+    {"4.7c", "Latency while varying the write ratio, Zipf 0.99, at CRAQ's peak throughput",
+     "write ratio (%)", "latency (us)", false, true, figure_latency_skew},
+    {"4.8", "Throughput while varying the number of replicas", "replicas", "MReq/s", false, true,
+     figure_scaling},
+    {"4.9", "Writes only, one thread a node, five nodes, while varying the size of objects",
+     "bytes of a value", "MReq/s", true, true, figure_sizes},
+    {"4.10", "Throughput of Hermes while inflating the tail latency of writes", "held back (us)",
+     "MReq/s", false, false, figure_tail},
+    {"4.12", "Throughput around a crash, five nodes, 150 ms lease", "ms", "MReq/s", false, false,
+     figure_crash},
+    {"4.13", "Hermes with and without loosely synchronized clocks, five nodes", "write ratio (%)",
+     "MReq/s", false, true, figure_async_writes},
+    {"4.14", "Read latency with and without loosely synchronized clocks, 2 % writes, five nodes",
+     "MReq/s", "latency (us)", false, true, figure_async_load},
+    {NULL, NULL, NULL, NULL, false, false, NULL},
+};

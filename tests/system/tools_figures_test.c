@@ -1,0 +1,131 @@
+/* `horkos figures` as people run it: quick figures are made, the same seed gives the same files, and
+ * what is asked wrongly is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/horkos-figures-XXXXXX";
+
+static int run(const char *arguments)
+{
+    char command[1024];
+    const char *program = getenv("HORKOS_PROGRAM");
+    assert_non_null(program);
+    snprintf(command, sizeof command, "'%s' figures %s >%s/out 2>%s/err </dev/null", program,
+             arguments, folder, folder);
+    int status = system(command);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static char *contents(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char *text = calloc(1, 65536);
+    assert_non_null(text);
+    size_t n = fread(text, 1, 65535, file);
+    assert_true(n > 0 && n < 65535);
+    fclose(file);
+    return text;
+}
+
+static void make(const char *arguments, const char *sub)
+{
+    char all[512];
+    snprintf(all, sizeof all, "--quick --out %s/%s %s", folder, sub, arguments);
+    assert_int_equal(run(all), 0);
+}
+
+static void test_quick_figure(void **state)
+{
+    (void)state;
+    make("--only 4.5", "a");
+    char *csv = contents("a/figure-4.5.csv");
+    assert_int_equal(strncmp(csv, "figure,series,x,y\n4.5,hermes,0,", 31), 0);
+    /* Reads alone are what the model is calibrated by. */
+    double reads = strtod(csv + 31, NULL);
+    assert_true(reads > 970 && reads < 1000);
+    assert_non_null(strstr(csv, "\n4.5,hermes,100,"));
+    free(csv);
+    char *script = contents("a/figure-4.5.gp");
+    assert_non_null(strstr(script, "figure-4.5.svg"));
+    free(script);
+    char *out = contents("out");
+    assert_non_null(strstr(out, "hermes, 1 % writes, MReq/s"));
+    free(out);
+}
+
+static void test_same_seed_same_file(void **state)
+{
+    (void)state;
+    make("--only 4.7a --seed 5", "b");
+    make("--only 4.7a --seed 5", "c");
+    make("--only 4.7a --seed 6", "d");
+    char *one = contents("b/figure-4.7a.csv");
+    char *same = contents("c/figure-4.7a.csv");
+    char *other = contents("d/figure-4.7a.csv");
+    assert_string_equal(one, same);
+    assert_string_not_equal(one, other);
+    free(one);
+    free(same);
+    free(other);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    make("--only 4.14 --json", "e");
+    char *json = contents("out");
+    assert_non_null(strstr(json, "\"quick\": true"));
+    assert_non_null(strstr(json, "\"id\": \"4.14\""));
+    assert_non_null(strstr(json, "\"series\": \"hermes-async average\""));
+    free(json);
+}
+
+static void test_wrong_options(void **state)
+{
+    (void)state;
+    assert_int_equal(run("--quick"), 2);
+    assert_int_equal(run("--out /tmp --only 9.9"), 2);
+    assert_int_equal(run("--out /proc/no/such/folder --quick --only 4.10"), 1);
+    assert_int_equal(run("--list"), 0);
+    char *out = contents("out");
+    assert_non_null(strstr(out, "4.12"));
+    free(out);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return system(command) == 0 ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quick_figure),
+        cmocka_unit_test(test_same_seed_same_file),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_wrong_options),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
