@@ -61,7 +61,7 @@ struct event {
     uint64_t now_us;
     uint64_t ts;             /* EV_KEY: of the EFF_FLOW that steps this flow; else 0 */
     uint64_t random;         /* fresh for each event */
-    uint64_t key_hash;       /* the same on every member; given with EV_SWEEP and ROUTE_WORKER */
+    uint64_t key_hash;       /* the same on every member; given with EV_SWEEP, ROUTE_WORKER, _ANY */
     uint64_t local_hash;     /* of the key in this node's store; given to key machines */
     uint64_t taken;          /* the log's entries up to here had stepped their keys before this step
                                 began; given where the engine keeps a log */
@@ -170,6 +170,7 @@ enum engine_route {
     ROUTE_KEY,    /* the key machine of msg.key */
     ROUTE_SLOT,   /* the flow machine of slot msg.slot (if its generation is msg.gen) */
     ROUTE_WORKER, /* the flow machine with no slot (worker-wide state); the first worker's */
+    ROUTE_ANY,    /* the flow machine with no slot, on whichever worker the message comes to */
 };
 
 /* What an engine asks of the node beyond the common way. */

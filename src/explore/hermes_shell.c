@@ -415,6 +415,7 @@ static void route(struct shell *shell, const struct model_message *m)
         key_step(shell, m->to, &event, NULL, m->value, 0);
         break;
     case ROUTE_WORKER:
+    case ROUTE_ANY:
         flow_step(shell, m->to, 0, &event);
         break;
     case ROUTE_SLOT: {

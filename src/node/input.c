@@ -57,6 +57,7 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
             route_slot(w, msg, from);
             break;
         case ROUTE_WORKER:
+        case ROUTE_ANY:
             step_worker(w, msg, from);
             break;
         }

@@ -78,7 +78,8 @@ struct figure_wish {
     uint32_t lease_us;
     uint32_t window_most; /* 0: the machine's */
     bool async_reads;
-    bool single; /* one worker a node that has a core and the network to itself */
+    bool lockstep; /* zab: total order in rounds */
+    bool single;   /* one worker a node that has a core and the network to itself */
 };
 
 /* False after an error, which the run keeps. */

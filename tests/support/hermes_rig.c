@@ -383,6 +383,7 @@ static void route(struct rig *r, const struct rig_message *m)
         key_step(r, m->to, &event, NULL, m->update);
         break;
     case ROUTE_WORKER:
+    case ROUTE_ANY:
         flow_step(r, m->to, 0, &event);
         break;
     case ROUTE_SLOT:

@@ -404,6 +404,7 @@ bool rig_deliver(struct rig *r, uint8_t from, uint8_t from_worker, uint8_t to, u
     case ROUTE_SLOT:
         step_slot(r, to, to_worker, p->msg.slot, p->msg.gen, &event);
         break;
+    case ROUTE_ANY: /* none of ZAB's messages is */
     case ROUTE_WORKER:
         event.key_hash = p->msg.key.n > 0 && !r->collide ? p->msg.key.at[0] : 0;
         step_wide(r, to, &event, p->update);

@@ -1,5 +1,5 @@
-/* `horkos figures` as people run it: quick figures are made, the same seed gives the same files, and
- * what is asked wrongly is refused. */
+/* `horkos figures` as people run it: quick figures are made, the same seed gives the same files,
+ * and what is asked wrongly is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -36,7 +36,7 @@ static const struct shape shapes[HERMES_KIND_END] = {
     [HERMES_ACK] = {.ts = true, .slot = SLOT_ALWAYS, .route = ROUTE_SLOT},
     [HERMES_ACK_ALL] = {.key = true, .ts = true, .route = ROUTE_KEY},
     [HERMES_VAL] = {.key = true, .ts = true, .route = ROUTE_KEY},
-    [HERMES_CHECK] = {.slot = SLOT_ALWAYS, .route = ROUTE_WORKER},
+    [HERMES_CHECK] = {.slot = SLOT_ALWAYS, .route = ROUTE_ANY},
     [HERMES_CHECK_OK] = {.slot = SLOT_ALWAYS, .route = ROUTE_SLOT},
     [HERMES_ITEM] = {.key = true,
                      .value = true,
