@@ -175,6 +175,7 @@ void cost_env(struct cost_side *side, struct env *env_out)
         .wake = env_wake,
         .wall_ms = env_wall_ms,
         .persist = env_persist,
+        .ordered = true, /* one path, on which nothing is lost */
     };
 }
 
