@@ -36,7 +36,7 @@ struct cost_machine {
     struct cost_wire_limits wire;
 };
 
-/* This program's steps, measured by bench/node_cost_bench on the machine it was built on. */
+/* This program's steps, measured by bench/sim_cost_bench on the machine it was built on. */
 extern const struct cost_cpu cost_measured;
 
 /* Seven nodes of thesis 4.5, and the five of 4.5.8. */

@@ -66,6 +66,7 @@ struct figure_cluster {
     struct cost_machine machine;
     union engines_config config;
     struct cost_cluster *cluster;
+    uint32_t nodes;
     double scale; /* of throughput: the whole machine's workers over those that are played */
 };
 
