@@ -180,6 +180,9 @@ enum engine_trait {
     ENGINE_READS_FOLLOW = 2,  /* a session's read waits for all its earlier updates: where reads are
                                  local and not linearizable, program order needs it */
     ENGINE_WORKER_FLOW = 4,   /* worker 0's worker-wide flow machine gets EV_VIEW and EV_FLUSH */
+    ENGINE_CONFIRMS = 8,      /* its flow machine can ask a majority to confirm asynchronous reads
+                                 (EV_READ); without it a space reads under leases only */
+    ENGINE_TOMBSTONES = 16,   /* it keeps them for ever */
 };
 
 struct engine_ops {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const struct engine_ops *const engines[] = {&hermes_ops, &zab_ops};
+static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops};
 
 #define ENGINES (sizeof engines / sizeof engines[0])
 
@@ -33,5 +33,10 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
         };
     } else if (ops == &zab_ops) {
         config_out->zab = (struct zab_config){.lockstep = options->lockstep};
+    } else if (ops == &craq_ops) {
+        config_out->craq = (struct craq_config){
+            .retry_us = options->mlt_us / 8u + 1u,
+            .give_up_us = options->mlt_us * 1000u,
+        };
     }
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/craq/craq.h"
 #include "engine/engine.h"
 #include "engine/hermes/hermes.h"
 #include "engine/zab/zab.h"
@@ -13,6 +14,7 @@
 union engines_config {
     struct hermes_config hermes;
     struct zab_config zab;
+    struct craq_config craq;
 };
 
 /* What people may choose, in terms that are common to the engines; an engine leaves aside what does

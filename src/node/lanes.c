@@ -338,6 +338,13 @@ void lanes_timer(struct worker *w, struct timer *timer)
 
 /* ---- Receiving ---- */
 
+static void owe(struct worker *w, struct lane_in *lane)
+{
+    if (list_empty(&lane->pending)) {
+        list_push_back(&w->lanes.owing, &lane->pending);
+    }
+}
+
 /* Delivers what was kept because something before it, or its view, was missing. */
 static void drain(struct worker *w, struct lane_in *lane)
 {
@@ -345,9 +352,7 @@ static void drain(struct worker *w, struct lane_in *lane)
     while (lane_in_next(lane, w->view.epoch, &messages)) {
         input_batch(w, messages, lane->from);
         lane_in_done(lane, messages.n);
-        if (list_empty(&lane->pending)) {
-            list_push_back(&w->lanes.owing, &lane->pending);
-        }
+        owe(w, lane);
     }
 }
 
@@ -371,13 +376,12 @@ static void take_messages(struct worker *w, const struct frame *f, uint64_t sequ
                           struct bytes messages)
 {
     struct lane_in *lane = in_of(w, f);
-    if (list_empty(&lane->pending)) {
-        list_push_back(&w->lanes.owing, &lane->pending);
-    }
+    owe(w, lane);
     switch (lane_in_take(lane, sequence, f->epoch, w->view.epoch, messages)) {
     case LANE_DELIVER:
         input_batch(w, messages, f->source);
         lane_in_done(lane, messages.n);
+        owe(w, lane); /* a large answer may have left at once, with what was owed before */
         drain(w, lane);
         break;
     case LANE_KEPT:

@@ -65,8 +65,10 @@ static bool config_valid(const struct node_config *c)
         any |= c->spaces[i].ops != NULL;
     }
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        any &= c->spaces[i].ops == NULL ||
-               c->spaces[i].store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE;
+        const struct space_config *space = &c->spaces[i];
+        any &= space->ops == NULL ||
+               (space->store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE &&
+                (!space->async_reads || (space->ops->traits & ENGINE_CONFIRMS) != 0));
     }
     return any && view_config_invalid(&c->view) == NULL && c->chunk_bytes <= CHUNK_BYTES_MAX &&
            c->version_max <= FRAME_VERSION_MAX && c->workers > 0 && c->workers <= WORKERS_MAX &&

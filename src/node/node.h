@@ -84,7 +84,8 @@ struct env {
 struct space_config {
     const struct engine_ops *ops; /* NULL: the space does not exist */
     const void *engine;           /* the engine's configuration; must outlive the node */
-    bool async_reads;             /* reads are confirmed by a majority instead of a lease */
+    bool async_reads;             /* reads are confirmed by a majority instead of a lease; only for
+                                     engines that can (ENGINE_CONFIRMS) */
     struct store_config store;
 };
 

@@ -46,6 +46,10 @@ static const char *setup_spaces(struct server *s, char *error, uint32_t size)
                      i, space->engine);
             return error;
         }
+        if (space->async_reads && (ops->traits & ENGINE_CONFIRMS) == 0) {
+            snprintf(error, size, "[space %u]: async_reads is not for engine %s", i, ops->name);
+            return error;
+        }
         /* Links are reliable while they last: what is lost goes with a connection, and the view
          * says more about that than a short time-out. */
         struct engines_options options = {

@@ -180,7 +180,8 @@ bool replicas_equal(struct world *world, struct text *why_out)
         replicas[n++].node = m->id;
     }
     const struct setup *s = &world->setup;
-    bool forgotten = s->gentle && s->grace_us <= s->lease_us;
+    bool keeps = (s->engine->traits & ENGINE_TOMBSTONES) != 0;
+    bool forgotten = s->gentle && s->grace_us <= s->lease_us && !keeps;
     bool equal = compare_replicas(replicas, n, forgotten, why_out);
     for (uint32_t i = 0; i < n; i++) {
         replica_deinit(&replicas[i]);

@@ -100,6 +100,7 @@ const struct engine_ops hermes_ops = {
     .name = "hermes",
     .ext_bytes = 0,
     .port_needs = 0,
+    .traits = ENGINE_CONFIRMS,
     .worker_bytes = sizeof(struct hermes_worker),
     .blank = {.flags = KEY_READABLE | KEY_TOMBSTONE},
     .route = hermes_route,
