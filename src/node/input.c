@@ -61,6 +61,11 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
             step_worker(w, msg, from);
             break;
         }
+        /* Whom this message has woken comes before the next message: a peer that writes a popular
+         * key again and again sends "valid" and its next invalidation side by side. */
+        if (b->routes[i] != ROUTE_WORKER) {
+            worker_run_ready(w);
+        }
     }
     b->n = 0;
 }

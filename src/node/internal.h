@@ -343,6 +343,8 @@ static inline bool node_rule_on(const struct node *n, enum node_rule rule)
 
 /* ---- worker.c ---- */
 void worker_poke(struct worker *w);
+/* Lets operations that were woken go on. Between two messages. */
+void worker_run_ready(struct worker *w);
 void worker_post(struct worker *from, uint32_t to, const struct mail *mail);
 /* Steps the flow again, later in this poll, so that it can complete. */
 void worker_nudge(struct worker *w, const struct flow *f);

@@ -4,6 +4,9 @@
 
 #include "base/assert.h"
 
+/* Operations that go on between two messages. */
+#define READY_MAX 64u
+
 /* ---- Mail, sleeping and waking ---- */
 
 void worker_poke(struct worker *w)
@@ -202,10 +205,17 @@ static void run_nudges(struct worker *w)
     w->nudges = 0;
 }
 
-/* What an earlier poll had no time for goes first. */
+void worker_run_ready(struct worker *w)
+{
+    if (!list_empty(&w->ready)) {
+        (void)run_ready(w, READY_MAX);
+    }
+}
+
+/* Who was woken goes first, or newcomers would always be faster. */
 static uint32_t run_operations(struct worker *w, uint32_t max)
 {
-    uint32_t n = w->unfinished ? run_ready(w, max) : 0;
+    uint32_t n = run_ready(w, max);
     n += take_requests(w, max);
     n += take_timers(w, max);
     n += run_ready(w, max);
