@@ -199,6 +199,20 @@ static inline bool ring_mpsc_drained(struct ring_mpsc *r)
     return atomic_load_explicit(&r->tail, memory_order_acquire) == r->head;
 }
 
+/* Consumer only: the position behind everything that had been pushed, or was being pushed, before
+ * this look; ring_mpsc_next tells when all that has been popped. */
+static inline uint32_t ring_mpsc_claimed(const struct ring_mpsc *r)
+{
+    /* acquire: what the consumer reads next, a clock perhaps, it reads later. */
+    return atomic_load_explicit(&r->tail, memory_order_acquire);
+}
+
+/* Consumer only: the position of the next pop. */
+static inline uint32_t ring_mpsc_next(const struct ring_mpsc *r)
+{
+    return r->head;
+}
+
 /* Consumer only: whether a pop would find nothing now. */
 static inline bool ring_mpsc_empty(const struct ring_mpsc *r)
 {

@@ -124,6 +124,7 @@ struct server_worker {
     struct list_link locals;
     struct list_link locals_touched;
     struct list_link locals_held;
+    uint32_t locals_until;   /* requests before this position came before now_us was read */
     uint64_t locals_idle_us; /* worker 0: when it looked for idle ones */
     bool locals_first;       /* whose turn to ask for a request it is */
 
@@ -293,13 +294,18 @@ void locals_attach(struct server *s);
 void locals_tell(struct server *s);
 /* The same as the functions of clients. */
 void locals_adopt(struct server_worker *w);
+/* Only of those that had come when locals_look was called. */
 bool locals_request(struct server_worker *w, struct request *request_out);
+/* To be called right before the time is read. A lease that is valid at that time may have run out
+ * by the time of a request that came later, so that one waits for the next look. Whether there is
+ * one that the last look did not see. */
+bool locals_look(struct server_worker *w);
 /* False: it is no session of ours. */
 bool locals_reply(struct server_worker *w, const struct reply *reply);
 void locals_flush(struct server_worker *w);
 void locals_reopen(struct server_worker *w);
 void locals_refuse(struct server_worker *w);
-/* Whether locals_request would find something now. */
+/* Whether locals_request would find something, after another look. */
 bool locals_waiting(const struct server_worker *w);
 /* Worker 0, once a round. */
 void locals_idle(struct server_worker *w);

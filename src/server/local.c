@@ -288,6 +288,24 @@ static void hold(struct server_worker *w, struct local_session *s, uint32_t slot
     list_push_back(&s->held, &s->slots[slot].held);
 }
 
+bool locals_look(struct server_worker *w)
+{
+    if (w->local_inbox == NULL) {
+        return false;
+    }
+    uint32_t until = ring_mpsc_claimed(&w->local_inbox->ring);
+    bool more = until != w->locals_until;
+    w->locals_until = until;
+    return more;
+}
+
+/* The next that the last look has seen. */
+static bool take_seen(struct server_worker *w, struct local_ref *ref_out)
+{
+    struct ring_mpsc *ring = &w->local_inbox->ring;
+    return ring_mpsc_next(ring) != w->locals_until && ring_mpsc_pop(ring, ref_out);
+}
+
 bool locals_request(struct server_worker *w, struct request *request_out)
 {
     struct local_ref ref;
@@ -297,7 +315,7 @@ bool locals_request(struct server_worker *w, struct request *request_out)
     if (take_held(w, request_out)) {
         return true;
     }
-    while (ring_mpsc_pop(&w->local_inbox->ring, &ref)) {
+    while (take_seen(w, &ref)) {
         bool update = op_updates(&ref.session->slots[ref.slot].op);
         /* What comes behind a held request keeps its place. */
         if ((update && !w->updates) || !list_empty(&ref.session->held)) {

@@ -119,8 +119,8 @@ bool local_wait(struct local_session *s, uint64_t wait_us)
         return true;
     }
     for (;;) {
-        /* acq_rel: pairs with the exchange in local_ring. Of the two exchanges one comes first: if
-         * it is ours, the other finds the sleeper; if not, we see what was pushed before it. */
+        /* acq_rel: pairs with the exchange in locals_flush. Of the two exchanges one comes first:
+         * if it is ours, the other finds the sleeper; if not, we see what was pushed before it. */
         (void)atomic_exchange_explicit(&s->sleeping, 1, memory_order_acq_rel);
         uint64_t passed_us = clock_boot_us() - began_us;
         bool found = !ring_spsc_empty(&s->done);

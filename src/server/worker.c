@@ -127,14 +127,18 @@ static bool may_ask(const struct server_worker *w)
     return (!list_empty(&w->runnable) || locals_waiting(w)) && w->asked > 0;
 }
 
-/* Polls until nobody has anything to do that can be done now. The time need not be read again:
- * nothing has arrived since. Returns the polls' flags; more_out: a poll left something undone. */
+/* Polls until nobody has anything to do that can be done now. The time is read again only if a
+ * session of this process has asked for something since; from sockets nothing has arrived. Returns
+ * the polls' flags; more_out: a poll left something undone. */
 static uint32_t poll_node(struct server_worker *w, bool *more_out)
 {
     uint32_t flags = 0;
     bool full = false;
     for (uint32_t i = 0; i < POLLS_MAX && flags == 0 && (i == 0 || full || may_ask(w)); i++) {
         w->asked = 0;
+        if (i > 0 && locals_look(w)) {
+            w->now_us = clock_boot_us();
+        }
         struct poll_result result = worker_poll(w->node, w->now_us, POLL_EVENTS);
         flags |= result.flags;
         full = result.events >= POLL_EVENTS;
@@ -198,6 +202,7 @@ static bool serve_round(struct server_worker *w)
     clients_adopt(w);
     locals_adopt(w);
     port_adopt(w->port);
+    (void)locals_look(w);
     w->now_us = clock_boot_us();
     w->status_fresh = false;
     if (w->now_us - w->status_us >= STATUS_US) {
