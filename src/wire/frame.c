@@ -132,7 +132,7 @@ uint32_t frame_seal(const struct frame *f, uint8_t *out)
 
     put_header(f, out);
 
-    put_u64(out + AT(checksum), frame_checksum(out, frame_bytes));
+    put_u64(out + AT(checksum), f->bare ? 0 : frame_checksum(out, frame_bytes));
     return frame_bytes;
 }
 
@@ -143,7 +143,7 @@ uint32_t frame_seal_pieces(const struct frame *f, uint8_t *out, struct bytes tai
     uint32_t frame_bytes = FRAME_HEADER + f->body.n;
 
     put_header(f, out);
-    put_u64(out + AT(checksum), pieces_checksum(out, frame_bytes - tail.n, tail));
+    put_u64(out + AT(checksum), f->bare ? 0 : pieces_checksum(out, frame_bytes - tail.n, tail));
     return frame_bytes;
 }
 
@@ -193,8 +193,8 @@ static enum frame_drop frame_refused(const struct frame *f, uint64_t cluster, ui
     return FRAME_DROP_NONE;
 }
 
-enum frame_drop frame_open(struct bytes in, uint64_t cluster, uint8_t self, uint64_t nonce,
-                           struct frame *f_out)
+static enum frame_drop frame_open_any(struct bytes in, uint64_t cluster, uint8_t self,
+                                      uint64_t nonce, bool checked, struct frame *f_out)
 {
     uint32_t frame_bytes = 0;
     enum frame_drop drop = frame_length(in, &frame_bytes);
@@ -205,7 +205,7 @@ enum frame_drop frame_open(struct bytes in, uint64_t cluster, uint8_t self, uint
         return FRAME_DROP_SHORT;
     if (in.n > frame_bytes)
         return FRAME_DROP_LENGTH;
-    if (get_u64(in.at + AT(checksum)) != frame_checksum(in.at, frame_bytes))
+    if (checked && get_u64(in.at + AT(checksum)) != frame_checksum(in.at, frame_bytes))
         return FRAME_DROP_CHECKSUM;
     if (!reserved_zero(in.at))
         return FRAME_DROP_RESERVED;
@@ -230,4 +230,16 @@ enum frame_drop frame_open(struct bytes in, uint64_t cluster, uint8_t self, uint
     if (drop == FRAME_DROP_NONE)
         *f_out = f;
     return drop;
+}
+
+enum frame_drop frame_open(struct bytes in, uint64_t cluster, uint8_t self, uint64_t nonce,
+                           struct frame *f_out)
+{
+    return frame_open_any(in, cluster, self, nonce, true, f_out);
+}
+
+enum frame_drop frame_open_bare(struct bytes in, uint64_t cluster, uint8_t self, uint64_t nonce,
+                                struct frame *f_out)
+{
+    return frame_open_any(in, cluster, self, nonce, false, f_out);
 }

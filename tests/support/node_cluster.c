@@ -329,6 +329,7 @@ static void start_node(struct cluster *c, uint32_t i)
         .give = c->config.gives ? env_give : NULL,
         .under_way = c->config.gives ? env_under_way : NULL,
         .ordered = c->config.ordered,
+        .intact = c->config.ordered,
     };
     c->opened[i] = false;
     assert_int_equal(node_create(&config, &m->env, cluster_now(c), &m->node), HK_OK);

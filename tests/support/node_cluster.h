@@ -25,7 +25,7 @@ struct cluster_client {
 struct cluster_config {
     uint32_t nodes;
     uint32_t workers[CLUSTER_NODES_MAX]; /* by node */
-    bool ordered;                        /* as env.ordered */
+    bool ordered;                        /* as env.ordered and env.intact */
     struct hermes_config hermes;
     const struct engine_ops *ops; /* NULL: hermes_ops */
     const void *engine;           /* its configuration; NULL: hermes, above */

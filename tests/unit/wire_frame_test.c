@@ -190,6 +190,37 @@ static void a_full_member_says_so(void **state)
         assert_int_equal(open_with_byte(AT_FLAGS, (uint8_t)(bit | 1)), FRAME_DROP_RESERVED);
 }
 
+static void a_bare_frame_is_for_ports_that_keep_bytes(void **state)
+{
+    uint8_t frame[FRAME_BYTES];
+    uint8_t pieces[FRAME_BYTES];
+    struct frame sent = sample();
+    struct frame f = {0};
+    (void)state;
+
+    seal_sample(frame);
+    sent.bare = true;
+    assert_int_equal(frame_seal(&sent, frame), FRAME_BYTES);
+    assert_int_equal(get_u64(frame + AT_CHECKSUM), 0);
+    memcpy(pieces, frame, FRAME_BYTES);
+    assert_int_equal(frame_seal_pieces(&sent, pieces, bytes_of(BODY, BODY_BYTES)), FRAME_BYTES);
+    assert_memory_equal(pieces, frame, FRAME_BYTES);
+    assert_int_equal(open_at_receiver(frame, FRAME_BYTES), FRAME_DROP_CHECKSUM);
+    assert_int_equal(frame_open_bare(bytes_of(frame, FRAME_BYTES), CLUSTER, SELF, NONCE, &f),
+                     FRAME_DROP_NONE);
+    assert_int_equal(f.body.n, BODY_BYTES);
+    assert_int_equal(f.epoch, sent.epoch);
+
+    /* Everything else is checked as ever. */
+    assert_int_equal(frame_open_bare(bytes_of(frame, FRAME_BYTES - 1), CLUSTER, SELF, NONCE, &f),
+                     FRAME_DROP_SHORT);
+    assert_int_equal(frame_open_bare(bytes_of(frame, FRAME_BYTES), CLUSTER, SELF, NONCE + 1, &f),
+                     FRAME_DROP_TARGET);
+    frame[AT_FLAGS] = 2;
+    assert_int_equal(frame_open_bare(bytes_of(frame, FRAME_BYTES), CLUSTER, SELF, NONCE, &f),
+                     FRAME_DROP_RESERVED);
+}
+
 static void every_length_of_a_small_body(void **state)
 {
     (void)state;
@@ -412,6 +443,7 @@ int main(void)
         cmocka_unit_test(layout_is_documented),
         cmocka_unit_test(round_trip),
         cmocka_unit_test(a_full_member_says_so),
+        cmocka_unit_test(a_bare_frame_is_for_ports_that_keep_bytes),
         cmocka_unit_test(every_length_of_a_small_body),
         cmocka_unit_test(pieces_make_the_same_frame),
         cmocka_unit_test(the_largest_body),
