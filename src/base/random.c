@@ -10,29 +10,11 @@ static uint64_t splitmix64(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-static uint64_t rotate_left(uint64_t x, int k)
-{
-    return (x << k) | (x >> (64 - k));
-}
-
 void random_init(struct random *r, uint64_t seed)
 {
     for (int i = 0; i < 4; i++) {
         r->s[i] = splitmix64(&seed);
     }
-}
-
-uint64_t random_next(struct random *r)
-{
-    uint64_t result = rotate_left(r->s[1] * 5, 7) * 9;
-    uint64_t t = r->s[1] << 17;
-    r->s[2] ^= r->s[0];
-    r->s[3] ^= r->s[1];
-    r->s[1] ^= r->s[2];
-    r->s[0] ^= r->s[3];
-    r->s[2] ^= t;
-    r->s[3] = rotate_left(r->s[3], 45);
-    return result;
 }
 
 uint64_t random_below(struct random *r, uint64_t n)

@@ -11,7 +11,26 @@ struct random {
 };
 
 void random_init(struct random *r, uint64_t seed);
-uint64_t random_next(struct random *r);
+
+static inline uint64_t random_rotate_left(uint64_t x, int k)
+{
+    return (x << k) | (x >> (64 - k));
+}
+
+/* Inline, for every step of a machine draws one. */
+static inline uint64_t random_next(struct random *r)
+{
+    uint64_t result = random_rotate_left(r->s[1] * 5, 7) * 9;
+    uint64_t t = r->s[1] << 17;
+    r->s[2] ^= r->s[0];
+    r->s[3] ^= r->s[1];
+    r->s[1] ^= r->s[2];
+    r->s[0] ^= r->s[3];
+    r->s[2] ^= t;
+    r->s[3] = random_rotate_left(r->s[3], 45);
+    return result;
+}
+
 /* Uniform in [0, n); n > 0. Without modulo bias. */
 uint64_t random_below(struct random *r, uint64_t n);
 /* Uniform in [low, high], both included; low <= high. */

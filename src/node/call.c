@@ -50,6 +50,13 @@ static uint8_t *copy_bytes(struct worker *w, uint8_t space, struct bytes from, u
 
 static bool own_key(struct worker *w, struct call *c)
 {
+    if (c->op.key.n <= CALL_KEY_SHORT) {
+        if (c->op.key.n > 0 && c->op.key.at != c->short_key) {
+            memcpy(c->short_key, c->op.key.at, c->op.key.n);
+        }
+        c->op.key.at = c->short_key;
+        return true;
+    }
     c->memory = copy_bytes(w, c->op.space, c->op.key, &c->memory_bytes);
     if (c->memory == NULL) {
         return false;
@@ -523,11 +530,15 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
 static void call_update(struct worker *w, struct call *c)
 {
     const struct space *space = space_of(w, c);
-    struct op expire = {.kind = OP_EXPIRED,
-                        .space = c->op.space,
-                        .key = c->op.key,
-                        .number = (int64_t)c->expired_ms};
-    const struct op *op = c->expired_ms != 0 ? &expire : &c->op;
+    struct op expire;
+    const struct op *op = &c->op;
+    if (c->expired_ms != 0) {
+        expire = (struct op){.kind = OP_EXPIRED,
+                             .space = c->op.space,
+                             .key = c->op.key,
+                             .number = (int64_t)c->expired_ms};
+        op = &expire;
+    }
     if (list_empty(&w->flows_free) || !ordered_issues(w, c->op.space) ||
         (space->lanes && lanes_clogged(w))) {
         call_delay(w, c, w->now_us + TRY_AGAIN_US);
@@ -682,9 +693,13 @@ static void call_detach(struct worker *w, struct call *c)
         c->gated = false;
         worker_nudge(w, f); /* nobody waits for the order any more */
     }
-    f->key_memory = c->memory;
+    if (c->memory != NULL) {
+        f->key_memory = c->memory;
+        c->memory = NULL;
+    } else {
+        flow_copy_key(w, f, c->op.key);
+    }
     f->call = NULL;
-    c->memory = NULL;
     c->flow = NULL;
 }
 

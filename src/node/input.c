@@ -70,8 +70,8 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
     b->n = 0;
 }
 
-/* Whether the engine may see the message; counts why not. */
-static bool admissible(struct worker *w, const struct msg *msg)
+/* Whether the engine may see the message, and where it goes; counts why not. */
+static bool admissible(struct worker *w, const struct msg *msg, enum engine_route *route_out)
 {
     if (msg->space >= SPACES_MAX || w->node->spaces[msg->space].ops == NULL) {
         w->stats.node_drops[NODE_DROP_SPACE]++;
@@ -82,19 +82,21 @@ static bool admissible(struct worker *w, const struct msg *msg)
         w->stats.engine_drops[ENGINE_DROP_INVALID]++;
         return false;
     }
-    return ops->route(msg) != ROUTE_WORKER || w->index == 0;
+    *route_out = ops->route(msg);
+    return *route_out != ROUTE_WORKER || w->index == 0;
 }
 
-static void burst_add(struct worker *w, struct burst *b, const struct msg *msg, uint8_t from)
+/* Adds the message that stands at msgs[n] already. */
+static void burst_add(struct worker *w, struct burst *b, enum engine_route route, uint8_t from)
 {
-    struct space *space = &w->node->spaces[msg->space];
     uint32_t i = b->n++;
-    b->msgs[i] = *msg;
-    b->routes[i] = (uint8_t)space->ops->route(msg);
-    b->keyed[i] = b->routes[i] == ROUTE_KEY;
+    const struct msg *msg = &b->msgs[i];
+    struct space *space = &w->node->spaces[msg->space];
+    b->routes[i] = (uint8_t)route;
+    b->keyed[i] = route == ROUTE_KEY;
     if (b->keyed[i]) {
         b->hashes[i] = store_hash(space->store, msg->key);
-    } else if (b->routes[i] == ROUTE_SLOT) {
+    } else if (route == ROUTE_SLOT) {
         /* The last acknowledgement leads to the flow's key. */
         const struct flow *f = flow_of_ref(w, msg->slot);
         b->keyed[i] = f != NULL && f->space == msg->space && f->key.at != NULL;
@@ -113,20 +115,21 @@ void input_batch(struct worker *w, struct bytes body, uint8_t from)
     struct burst burst;
     burst.n = 0;
     while (body.n > 0) {
-        struct msg msg;
+        struct msg *msg = &burst.msgs[burst.n];
+        enum engine_route route;
         uint32_t used;
-        if (msg_decode(body, &msg, &used) != HK_OK) {
+        if (msg_decode(body, msg, &used) != HK_OK) {
             w->stats.node_drops[NODE_DROP_MESSAGE]++;
             break;
         }
         body.at += used;
         body.n -= used;
         w->stats.messages_in++;
-        if (msg.kind >= MSG_NODE_FIRST) {
+        if (msg->kind >= MSG_NODE_FIRST) {
             run_burst(w, &burst, from);
-            transfer_message(w, &msg, from);
-        } else if (admissible(w, &msg)) {
-            burst_add(w, &burst, &msg, from);
+            transfer_message(w, msg, from);
+        } else if (admissible(w, msg, &route)) {
+            burst_add(w, &burst, route, from);
         }
     }
     run_burst(w, &burst, from);
@@ -237,8 +240,10 @@ static void take_frame(struct worker *w, struct bytes in)
 {
     struct node *n = w->node;
     struct frame f;
-    enum frame_drop drop =
-        frame_open(in, n->config.cluster, n->config.self, n->config.view.nonce, &f);
+    uint64_t nonce = n->config.view.nonce;
+    enum frame_drop drop = n->env.intact
+                               ? frame_open_bare(in, n->config.cluster, n->config.self, nonce, &f)
+                               : frame_open(in, n->config.cluster, n->config.self, nonce, &f);
     if (drop == FRAME_DROP_NONE && f.version > n->config.version_max) {
         drop = FRAME_DROP_VERSION;
     }

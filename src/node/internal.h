@@ -36,6 +36,8 @@ enum call_state {
     CALL_DONE,     /* answered, or waits for earlier commands to be answered first */
 };
 
+#define CALL_KEY_SHORT 24u
+
 struct call {
     struct list_link link;         /* free, ready, parked or checking list */
     struct list_link session_link; /* the session's commands in order */
@@ -45,9 +47,10 @@ struct call {
     uint64_t tag;
     uint64_t arrived_us;
     uint64_t expired_ms; /* not 0: first delete the value with this deadline */
-    uint8_t *memory;     /* the key */
-    uint8_t *extra;      /* value and arg, once the call has outlived its request */
-    uint8_t *result;     /* the answer's bytes */
+    uint8_t *memory;     /* the key, unless it fits short_key */
+    uint8_t short_key[CALL_KEY_SHORT];
+    uint8_t *extra;  /* value and arg, once the call has outlived its request */
+    uint8_t *result; /* the answer's bytes */
     uint32_t memory_bytes;
     uint32_t extra_bytes;
     uint32_t result_bytes;
@@ -382,6 +385,8 @@ void step_mail(struct worker *w, const struct mail *mail);
 struct flow *flow_reserve(struct worker *w);
 void flow_give_back(struct worker *w, struct flow *f);
 void flow_open(struct worker *w, struct flow *f, const struct step *s);
+/* Gives a flow a key of its own. */
+void flow_copy_key(struct worker *w, struct flow *f, struct bytes key);
 /* Ends a flow that nobody waits for. */
 void flow_close(struct worker *w, struct flow *f);
 struct flow *flow_of_ref(struct worker *w, uint32_t ref);
@@ -452,6 +457,9 @@ void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const s
 /* The same; ref, if not NULL, is the locked object whose value in the store the message carries. */
 void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg,
                   const struct store_ref *ref);
+/* The same to every node of the set. */
+void output_values(struct worker *w, nodeset set, uint8_t target_worker, const struct msg *msg,
+                   const struct store_ref *ref);
 /* An entry of the space's log, as a message `kind` of the adopted epoch, to the worker 0 there. */
 void output_kept(struct worker *w, uint8_t space, uint8_t to, struct bytes entry, uint8_t kind);
 void output_box_add(struct outbox *box, const struct msg *msg);

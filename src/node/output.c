@@ -43,6 +43,7 @@ void output_frame(const struct worker *w, struct frame *f, uint8_t kind, uint8_t
         .generation = w->view.generation,
         .nonce = n->config.view.nonce,
         .full = worker_full(w),
+        .bare = n->env.intact,
     };
 }
 
@@ -112,21 +113,24 @@ static bool give_value(struct worker *w, uint8_t to, uint8_t target_worker, cons
     return true;
 }
 
-/* The buffer that takes the next message of that many bytes to that worker. */
-static struct outbox *box_for(struct worker *w, uint8_t to, uint8_t target_worker, uint32_t bytes)
+void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg)
+{
+    output_value(w, to, target_worker, msg, NULL);
+}
+
+/* Adds `bytes` bytes to the open frame and says where they stand. */
+static uint8_t *box_room(struct worker *w, uint8_t to, uint8_t target_worker, uint32_t bytes)
 {
     struct outbox *box = &w->out[to];
     if (box->body > 0 && (box->target_worker != target_worker || box->body + bytes > FRAME_FULL)) {
         send_box(w, to, box);
     }
     box->target_worker = target_worker;
+    uint32_t at = FRAME_HEADER + box->body;
+    box_reserve(box, at + bytes);
+    box->body += bytes;
     w->out_pending |= nodeset_of(to);
-    return box;
-}
-
-void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg)
-{
-    output_value(w, to, target_worker, msg, NULL);
+    return box->at + at;
 }
 
 void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg,
@@ -152,7 +156,32 @@ void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const str
     if (give_value(w, to, target_worker, msg, ref)) {
         return;
     }
-    output_box_add(box_for(w, to, target_worker, msg_size(msg)), msg);
+    msg_encode(msg, box_room(w, to, target_worker, msg_size(msg)));
+}
+
+/* Small messages are the same bytes for everybody: the second copy costs less than encoding. */
+void output_values(struct worker *w, nodeset set, uint8_t target_worker, const struct msg *msg,
+                   const struct store_ref *ref)
+{
+    uint32_t bytes = msg_size(msg);
+    const uint8_t *encoded = NULL;
+    bool plain = bytes <= FRAME_FULL && !w->node->spaces[msg->space].lanes;
+    for (nodeset rest = set; rest != 0; rest &= rest - 1) {
+        uint8_t to = nodeset_first(rest);
+        if (!plain || !nodeset_has(w->view.live, to) || to == w->node->config.self) {
+            output_value(w, to, target_worker, msg, ref);
+            continue;
+        }
+        w->stats.messages_out++;
+        w->moved += bytes;
+        uint8_t *at = box_room(w, to, target_worker, bytes);
+        if (encoded == NULL) {
+            msg_encode(msg, at);
+        } else {
+            memcpy(at, encoded, bytes);
+        }
+        encoded = at;
+    }
 }
 
 void output_kept(struct worker *w, uint8_t space, uint8_t to, struct bytes entry, uint8_t kind)
@@ -166,12 +195,9 @@ void output_kept(struct worker *w, uint8_t space, uint8_t to, struct bytes entry
         lanes_encoded(w, to, 0, entry, kind);
         return;
     }
-    struct outbox *box = box_for(w, to, 0, entry.n);
-    uint32_t at = FRAME_HEADER + box->body;
-    box_reserve(box, at + entry.n);
-    memcpy(box->at + at, entry.at, entry.n);
-    msg_readdress(box->at + at, kind, w->view.epoch);
-    box->body += entry.n;
+    uint8_t *at = box_room(w, to, 0, entry.n);
+    memcpy(at, entry.at, entry.n);
+    msg_readdress(at, kind, w->view.epoch);
 }
 
 bool output_under_way(const struct worker *w, uint8_t to, uint32_t value_bytes)

@@ -52,19 +52,19 @@ static void flow_arm(struct worker *w, struct flow *f)
 }
 
 /* A flow without a call owns its key: the call's bytes would not outlive it. */
-static void flow_copy_key(struct worker *w, struct flow *f, const struct step *s)
+void flow_copy_key(struct worker *w, struct flow *f, struct bytes key)
 {
-    f->key_memory = store_alloc(w->threads[s->space], s->key.n > 0 ? s->key.n : 1, true);
+    f->key_memory = store_alloc(w->threads[f->space], key.n > 0 ? key.n : 1, true);
     f->key_heap = f->key_memory == NULL;
     if (f->key_heap) {
         /* A replay frees memory sooner than it costs any: it must not fail for lack of it. */
-        f->key_memory = malloc(s->key.n > 0 ? s->key.n : 1);
+        f->key_memory = malloc(key.n > 0 ? key.n : 1);
         HK_ASSERT(f->key_memory != NULL);
     }
-    if (s->key.n > 0) {
-        memcpy(f->key_memory, s->key.at, s->key.n);
+    if (key.n > 0) {
+        memcpy(f->key_memory, key.at, key.n);
     }
-    f->key = bytes_of(f->key_memory, s->key.n);
+    f->key = bytes_of(f->key_memory, key.n);
 }
 
 void flow_open(struct worker *w, struct flow *f, const struct step *s)
@@ -84,7 +84,7 @@ void flow_open(struct worker *w, struct flow *f, const struct step *s)
     } else if (s->asked) {
         call_ask(w, s->call, f);
     } else {
-        flow_copy_key(w, f, s);
+        flow_copy_key(w, f, s->key);
         w->stats.other_flows++;
     }
     list_push_back(&w->flows, &f->link);
@@ -175,19 +175,16 @@ static void send_effect(struct worker *w, uint8_t space, const struct effect *e,
         m.value = value;
         m.vflags = vflags;
     }
-    const struct engine_ops *ops = w->node->spaces[space].ops;
+    enum engine_route route = w->node->spaces[space].ops->route(&m);
     if (e->kind == EFF_SEND) {
         m.arg = e->set;
-        uint8_t target = ops->route(&m) == ROUTE_SLOT     ? slot_ref_worker(m.slot)
-                         : ops->route(&m) == ROUTE_WORKER ? 0
-                                                          : (uint8_t)w->index;
+        uint8_t target = route == ROUTE_SLOT     ? slot_ref_worker(m.slot)
+                         : route == ROUTE_WORKER ? 0
+                                                 : (uint8_t)w->index;
         output_value(w, e->to, target, &m, ref);
         return;
     }
-    for (nodeset rest = e->set; rest != 0; rest &= rest - 1) {
-        uint8_t to = nodeset_first(rest);
-        output_value(w, to, ops->route(&m) == ROUTE_WORKER ? 0 : (uint8_t)w->index, &m, ref);
-    }
+    output_values(w, e->set, route == ROUTE_WORKER ? 0 : (uint8_t)w->index, &m, ref);
 }
 
 void step_send(struct worker *w, uint8_t space, const struct effect *e, struct bytes key)
@@ -270,25 +267,30 @@ void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kin
     };
 }
 
-static bool has_effect(const struct effects *fx, enum eff_kind kind)
+/* Which kinds of effects there are, one bit each. */
+static uint32_t effect_kinds(const struct effects *fx)
 {
+    uint32_t kinds = 0;
     for (uint32_t i = 0; i < fx->n; i++) {
-        if (fx->e[i].kind == kind) {
-            return true;
-        }
+        kinds |= 1u << fx->e[i].kind;
     }
-    return false;
+    return kinds;
+}
+
+static bool has_effect(uint32_t kinds, enum eff_kind kind)
+{
+    return (kinds >> kind & 1u) != 0;
 }
 
 /* Publishes what the machine decided; HK_OK, or what the store said. */
-static int publish(struct step *s, struct store_ref *ref, const struct effects *fx,
-                   struct key_meta *meta, const struct key_meta *before)
+static int publish(struct step *s, struct store_ref *ref, uint32_t kinds, struct key_meta *meta,
+                   const struct key_meta *before)
 {
-    if (has_effect(fx, EFF_FORGET)) {
+    if (has_effect(kinds, EFF_FORGET)) {
         store_remove(ref);
         return HK_OK;
     }
-    if (has_effect(fx, EFF_APPLY)) {
+    if (has_effect(kinds, EFF_APPLY)) {
         meta->flags = (uint8_t)((meta->flags & ~KEY_VALUE_FLAGS) | s->payload_flags);
         return store_set(ref, meta, s->payload, s->force);
     }
@@ -302,9 +304,8 @@ static int publish(struct step *s, struct store_ref *ref, const struct effects *
 /* Messages are written while the bucket is locked: the value that they carry is the one that
  * belongs to the timestamp. */
 static void send_locked(struct worker *w, struct step *s, struct store_ref *ref,
-                        const struct effects *fx, const struct key_meta *meta)
+                        const struct effects *fx, bool applied, const struct key_meta *meta)
 {
-    bool applied = has_effect(fx, EFF_APPLY);
     struct bytes value = s->payload;
     bool have = applied && value.n <= FRAME_GIVEN; /* of a large one, the store's own is sent */
     for (uint32_t i = 0; i < fx->n; i++) {
@@ -474,7 +475,8 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
     s->event.local_hash = s->hash;
     ops->key(&meta, NULL, s->mine != NULL ? &s->mine->slot : NULL,
              spare != NULL ? &spare->slot : NULL, &s->event, &fx);
-    s->err = publish(s, ref, &fx, &meta, &before);
+    uint32_t kinds = effect_kinds(&fx);
+    s->err = publish(s, ref, kinds, &meta, &before);
     if (s->err != HK_OK) {
         /* Nothing of this step happened. Where messages are delivered once that would be final, and
          * only the operating system can say so: there is no honest way on. */
@@ -492,17 +494,19 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
         ops->check(&meta, NULL);
     }
 #endif
-    bool issue = s->event.kind == EV_UPDATE && has_effect(&fx, EFF_ISSUE);
+    bool issue = s->event.kind == EV_UPDATE && has_effect(kinds, EFF_ISSUE);
     if (issue) {
         /* Before anybody hears of the slot: a full frame leaves at once. */
         spare->claimed = true;
         atomic_store_explicit(&spare->claim, spare->slot.gen, memory_order_release);
     }
-    send_locked(w, s, ref, &fx, &meta);
+    if (has_effect(kinds, EFF_SEND) || has_effect(kinds, EFF_BCAST)) {
+        send_locked(w, s, ref, &fx, has_effect(kinds, EFF_APPLY), &meta);
+    }
     store_unlock(ref);
     /* A stalled update may have started a replay: that flow is not the update's. */
-    s->issued = issue || (s->event.kind == EV_UPDATE && has_effect(&fx, EFF_APPLY));
-    s->asked = s->event.kind == EV_READ && has_effect(&fx, EFF_ASK);
+    s->issued = issue || (s->event.kind == EV_UPDATE && has_effect(kinds, EFF_APPLY));
+    s->asked = s->event.kind == EV_READ && has_effect(kinds, EFF_ASK);
     w->stats.asks += s->asked;
     if (spare != NULL) {
         if (spare->slot.kind != 0) {

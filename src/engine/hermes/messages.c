@@ -104,12 +104,27 @@ static const char *flags_invalid(const struct shape *shape, const struct msg *m)
     return NULL;
 }
 
+/* Whether all of what follows would find nothing wrong with a message that is neither an answer nor
+ * an item, and whose value, if it has one, is plain: nearly all are. */
+static bool plainly_valid(const struct shape *shape, const struct msg *m)
+{
+    uint8_t flags = shape->flags & (HERMES_F_RMW | HERMES_F_FIRST | HERMES_F_ACK_ALL);
+    uint64_t version = stamp_version(m->ts);
+    return shape->ts && m->epoch != 0 && m->arg == 0 && (m->flags & ~flags) == 0 &&
+           (shape->key || m->key.n == 0) && (shape->value || m->value.n == 0) && m->vflags == 0 &&
+           version - 1 < HERMES_VERSION_MAX && stamp_cid(m->ts) != 0 &&
+           (shape->slot != SLOT_NONE ? slot_ref_index(m->slot) != 0 : m->slot == 0);
+}
+
 const char *hermes_msg_invalid(const struct msg *msg)
 {
     if (msg->kind == 0 || msg->kind >= HERMES_KIND_END) {
         return "unknown kind";
     }
     const struct shape *shape = &shapes[msg->kind];
+    if (plainly_valid(shape, msg)) {
+        return NULL;
+    }
     if (msg->epoch == 0) {
         return "from a sender without a view";
     }
