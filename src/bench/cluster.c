@@ -154,6 +154,7 @@ static int make_nodes(struct bench_cluster *c)
             /* No connection ends here, and a run that drops a frame is none. Large frames over
              * tcp may be passed by small ones. */
             .ordered = c->config.port == BENCH_SHM,
+            .intact = c->config.port == BENCH_SHM,
         };
         configure(c, (uint8_t)i);
         int err = node_create(&c->nodes[i].config, &env, (bench_clock_ns() - c->pauses_ns) / 1000u,

@@ -79,8 +79,8 @@ struct env {
     /* Frames from a worker to a worker arrive in order, none lost or doubled, as long as both
      * processes live: then engines that need order (PORT_ORDERED) need no lanes. */
     bool ordered;
-    /* Frames arrive as they were sent, or not at all, and at every node: memory, not a network. They
-     * carry no checksum, and none is looked at. The same at all nodes. */
+    /* Frames arrive as they were sent, or not at all: memory, not a network. They carry no
+     * checksum, and none is looked at. The same at all nodes. */
     bool intact;
 };
 
