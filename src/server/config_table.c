@@ -26,7 +26,7 @@ const struct config_section_info config_sections[SECTIONS] = {
 
 static const char *const io_names[] = {"auto", "io_uring", "epoll"};
 static const char *const transport_names[] = {"tcp", "shm"};
-static const char *const engine_names[] = {"hermes", "craq"};
+static const char *const engine_names[] = {"hermes", "craq", "zab"};
 
 _Static_assert(LOOP_AUTO == 0 && LOOP_URING == 1 && LOOP_EPOLL == 2, "io_names has their order");
 _Static_assert(CONFIG_TCP == 0 && CONFIG_SHM == 1, "transport_names has their order");

@@ -267,7 +267,7 @@ static void test_values_that_are_wrong(void **state)
     refused("[user default]\npassword = a\n[clients]\nrequirepass = a\n",
             "configuration:4: user default is described in line 1 already");
     refused("[space 0]\nengine = zeus\n",
-            "configuration:2: engine = zeus: it takes hermes or craq");
+            "configuration:2: engine = zeus: it takes hermes, craq or zab");
 }
 
 /* inih would cut such a line in silence. */
