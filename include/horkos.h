@@ -89,7 +89,8 @@ struct hk_peer {
 };
 
 /* What a node is made with. Either `file` or `text` is a configuration as `horkos server --config`
- * takes it (docs/CONFIG.md); then of the other fields only `key` and those from `clients` on count.
+ * takes it (docs/CONFIG.md); then of the other fields only `key`, where that names no key_file, and
+ * those from `clients` on count.
  * Or both are NULL, and the fields say what matters most. Everything is copied. */
 struct hk_config {
     const char *file;
@@ -198,10 +199,10 @@ void hk_session_space(struct hk_session *session, uint32_t space);
 
 /* ---- Operations that wait ----
  *
- * Operations of one session on one key take effect in their order. HK_ERR_UNAVAILABLE and
- * HK_ERR_LOADING: this node serves nothing at the moment, not even reads; an operation waits a
- * lease for that to change. HK_ERR_BUSY: others changed the key all the time. HK_ERR_NOMEM: some
- * node's memory is full. HK_ERR_TOOBIG: key, value or result is over its limit. */
+ * An operation has taken effect, or failed, when it returns. HK_ERR_UNAVAILABLE and HK_ERR_LOADING:
+ * this node serves nothing at the moment, not even reads; an operation waits a lease for that to
+ * change. HK_ERR_BUSY: others changed the key all the time. HK_ERR_NOMEM: some node's memory is
+ * full. HK_ERR_TOOBIG: key, value or result is over its limit. */
 
 /* Copies the value into value (capacity bytes); *n_out is its length. HK_ERR_NOTFOUND: there is no
  * such key. HK_ERR_TOOBIG: the value is longer than capacity; *n_out says how long. n_out may be
@@ -259,10 +260,11 @@ int hk_add(struct hk_session *session, struct hk_bytes key, int64_t delta, int64
 /* ---- Operations that do not wait ----
  *
  * They are begun and return; hk_session_poll calls `done` when they have completed. Completions
- * come in any order; operations on one key take effect in the order in which they were begun.
- * HK_ERR_FULL: in_flight_max operations have not completed yet, or their `done` has not been
- * called; poll first. Every operation that was begun completes, if need be with HK_ERR_UNKNOWN or
- * HK_ERR_UNAVAILABLE.
+ * come in any order. Updates of one key take effect in the order in which they were begun, a read
+ * after those that were begun before it and before those that were begun after; of two reads that
+ * are in flight together either may see the newer value. HK_ERR_FULL: in_flight_max operations have
+ * not completed yet, or their `done` has not been called; poll first. Every operation that was
+ * begun completes, if need be with HK_ERR_UNKNOWN or HK_ERR_UNAVAILABLE.
  *
  * Reads beside updates: hk_get, hk_get_batch and hk_get_async see every update of this session that
  * was begun before them on the same key, completed or not; a key with such an update is read by the

@@ -112,7 +112,7 @@ int embed_config(const struct hk_config *from, struct config *config_out, char *
         return HK_ERR_INVALID;
     }
     if (from->file != NULL) {
-        err = config_read(from->file, config_out, error_out, size);
+        err = config_read_keyed(from->file, from->key, config_out, error_out, size);
     } else if (from->text != NULL) {
         size_t n = strlen(from->text);
         struct bytes text = bytes_of(from->text, n < UINT32_MAX ? (uint32_t)n : UINT32_MAX);

@@ -107,8 +107,10 @@ struct config {
  * bytes) is one line: "FILE:LINE: what is wrong, what would be right". */
 int config_read(const char *path, struct config *config_out, char *error_out, uint32_t size)
     __attribute__((warn_unused_result));
-/* The same from text; relative paths are taken as they stand. Does not read the key file unless one
- * is named; key (CLUSTER_KEY_BYTES), if not NULL, stands in for it. */
+/* The same; key (CLUSTER_KEY_BYTES), if not NULL, is the key where no key file is named. */
+int config_read_keyed(const char *path, const uint8_t *key, struct config *config_out,
+                      char *error_out, uint32_t size) __attribute__((warn_unused_result));
+/* The same from text; relative paths are taken as they stand. */
 int config_parse(struct bytes text, const uint8_t *key, struct config *config_out, char *error_out,
                  uint32_t size) __attribute__((warn_unused_result));
 

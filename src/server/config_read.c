@@ -492,6 +492,12 @@ out:;
 
 int config_read(const char *path, struct config *config_out, char *error_out, uint32_t size)
 {
+    return config_read_keyed(path, NULL, config_out, error_out, size);
+}
+
+int config_read_keyed(const char *path, const uint8_t *key, struct config *config_out,
+                      char *error_out, uint32_t size)
+{
     char *text;
     uint32_t n;
     if (path[0] == '\0' || strlen(path) >= sizeof config_out->path) {
@@ -507,7 +513,7 @@ int config_read(const char *path, struct config *config_out, char *error_out, ui
                                                 : hk_err_text(error));
         return HK_ERR_IO;
     }
-    error = read_all(path, bytes_of(text, n), NULL, config_out, error_out, size);
+    error = read_all(path, bytes_of(text, n), key, config_out, error_out, size);
     free(text);
     return error;
 }

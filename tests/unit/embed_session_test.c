@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "embed/internal.h"
 #include "support/embed_cluster.h"
 
 static struct embed_cluster one;
@@ -464,6 +465,31 @@ static void the_status_says_what_is(void **state)
     assert_string_equal(hk_state_name((enum hk_state)99), "?");
 }
 
+static void the_key_goes_with_a_file_or_a_text(void **state)
+{
+    (void)state;
+    static const char text[] = "[node]\nid = 0\n[peers]\n0 = 127.0.0.1:7\n1 = 127.0.0.1:9\n";
+    static const uint8_t key[HK_KEY_BYTES] = {4, 5, 6};
+    char path[128];
+    char error[CONFIG_ERROR_MAX];
+    struct config *config = malloc(sizeof *config);
+    snprintf(path, sizeof path, "%s/horkos.conf", one.folder);
+    FILE *file = fopen(path, "w");
+    assert_true(config != NULL && file != NULL);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+    const struct hk_config from[] = {{.file = path, .key = key}, {.text = text, .key = key}};
+    for (size_t i = 0; i < 2; i++) {
+        int err = embed_config(&from[i], config, error, sizeof error);
+        if (err != HK_OK) {
+            fail_msg("%s", error);
+        }
+        assert_memory_equal(config->key, key, sizeof key);
+    }
+    struct hk_config without = {.file = path};
+    assert_int_equal(embed_config(&without, config, error, sizeof error), HK_ERR_INVALID);
+    free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +507,7 @@ int main(void)
         cmocka_unit_test(a_space_that_does_not_exist_is_refused),
         cmocka_unit_test(there_is_a_bound_of_sessions),
         cmocka_unit_test(the_status_says_what_is),
+        cmocka_unit_test(the_key_goes_with_a_file_or_a_text),
     };
     return cmocka_run_group_tests(tests, open_one, close_one);
 }
