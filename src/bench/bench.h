@@ -75,7 +75,8 @@ struct bench_run {
     uint64_t refused;      /* too many others were faster (HK_ERR_BUSY): not in ops, and no fault */
     uint64_t reads_passed; /* direct reads that had to be left to the node */
     uint64_t frames_dropped; /* by the links, for want of room: then a run says nothing either */
-    uint64_t view_changes;   /* since the cluster was formed; a run with one says nothing */
+    uint64_t view_changes;   /* since the cluster was formed, and nodes that were thrown out; a run
+                                with one says nothing */
     struct node_stats node;  /* the difference, of all nodes */
     /* Without threads: the time that each node's workers took, in all. */
     double node_seconds[BENCH_NODES_MAX];

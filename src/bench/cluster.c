@@ -198,6 +198,16 @@ static bool all_serve(const struct bench_cluster *c)
     return true;
 }
 
+/* How many workers know that their node was thrown out. */
+static uint64_t sum_dropped(const struct bench_cluster *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < c->workers_n; i++) {
+        sum += atomic_load_explicit(&c->workers[i].counters.dropped, memory_order_relaxed);
+    }
+    return sum;
+}
+
 static uint32_t newest_epoch(const struct bench_cluster *c)
 {
     uint32_t newest = 0;
@@ -411,7 +421,7 @@ void bench_cluster_run(struct bench_cluster *c, double warmup_seconds, double se
     run_out->failed = sum_failed(c) - failed + !ended;
     run_out->refused = after.refused - before.refused;
     run_out->frames_dropped = after.frames_dropped - before.frames_dropped;
-    run_out->view_changes = newest_epoch(c) - c->epoch;
+    run_out->view_changes = newest_epoch(c) - c->epoch + sum_dropped(c);
     run_out->node = after.node;
     add_stats(&run_out->node, &before.node, true);
     run_out->nodes = c->config.nodes;

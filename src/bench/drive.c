@@ -114,6 +114,7 @@ static void publish(struct bench_worker *w)
     atomic_store_explicit(&w->counters.refused, w->refused, memory_order_relaxed);
     atomic_store_explicit(&w->counters.passed, w->passed, memory_order_relaxed);
     atomic_store_explicit(&w->counters.filled, w->filled, memory_order_relaxed);
+    atomic_store_explicit(&w->counters.dropped, w->dropped, memory_order_relaxed);
     uint64_t in_flight = sessions_of(&w->cluster->config) - w->free_n;
     /* release: whoever finds nothing in flight may stop polling. */
     atomic_store_explicit(&w->counters.in_flight, in_flight, memory_order_release);
@@ -351,7 +352,8 @@ bool drive_round(struct bench_worker *w)
     }
     uint32_t drawn = draw(w);
     struct poll_result result = worker_poll(w->worker, now_us(w), POLL_EVENTS);
-    HK_ASSERT((result.flags & (POLL_WIPE | POLL_LEFT)) == 0);
+    /* A node that is out serves nothing any more: the run fails, and says why. */
+    w->dropped = w->dropped || (result.flags & POLL_WIPE) != 0;
     port_flush(w->port);
     settle_queue(w);
     bool busy = drawn > 0 || result.events > 0;

@@ -56,6 +56,7 @@ struct bench_session {
 struct bench_counters {
     _Atomic uint64_t ops[LOAD_KINDS];
     _Atomic uint64_t failed, refused, passed, filled, in_flight;
+    _Atomic bool dropped;
 };
 
 struct bench_worker {
@@ -98,6 +99,7 @@ struct bench_worker {
     uint64_t busy_ns;
     uint32_t rounds;
     uint64_t ops[LOAD_KINDS], failed, refused, passed, filled;
+    bool dropped; /* the others have thrown this node out */
     struct histogram latency_ns[LOAD_KINDS];
 
     _Alignas(64) struct bench_counters counters;
