@@ -10,6 +10,45 @@ static double percentile_us(const struct histogram *h, uint32_t parts)
     return (double)histogram_percentile(h, parts) / 1000;
 }
 
+/* A curve's y at x between two of its neighbouring points; false: x is outside of it. */
+static bool between_points(const struct figure_run *run, const char *series, double x,
+                           double *y_out)
+{
+    const struct figure_point *before = NULL;
+    for (size_t i = 0; i < run->points_n; i++) {
+        const struct figure_point *p = &run->points[i];
+        if (strcmp(p->series, series) != 0) {
+            continue;
+        }
+        if (before != NULL && before->x <= x && x <= p->x && before->x < p->x) {
+            *y_out = before->y + (p->y - before->y) * (x - before->x) / (p->x - before->x);
+            return true;
+        }
+        before = p;
+    }
+    return false;
+}
+
+/* The thesis compares tails at the same throughput: over all points of the engine that lie on
+ * Hermes' curve, the least that its tail is longer. */
+static void add_least_tail(struct figure_run *run, const char *name)
+{
+    char series[FIGURE_SERIES_BYTES];
+    double least = 0;
+    snprintf(series, sizeof series, "%s 99th", name);
+    for (size_t i = 0; i < run->points_n; i++) {
+        double hermes;
+        if (strcmp(run->points[i].series, series) == 0 &&
+            between_points(run, "hermes 99th", run->points[i].x, &hermes) &&
+            (least <= 0 || run->points[i].y / hermes < least)) {
+            least = run->points[i].y / hermes;
+        }
+    }
+    if (least > 0) {
+        figure_add(run, 0, least, "= %s over hermes, least 99th", name);
+    }
+}
+
 void figure_latency_load(struct figure_run *run)
 {
     static const uint32_t windows[] = {1, 2, 4, 8, 12, 16, 24, 32, 50};
@@ -36,9 +75,15 @@ void figure_latency_load(struct figure_run *run)
                 figure_add(run, 0, percentile_us(&r.read, 500000), "= %s median at peak",
                            engine->name);
             }
+            if (i == 0) {
+                figure_add(run, 0, percentile_us(&r.read, 990000), "= %s 99th at lowest load",
+                           engine->name);
+            }
         }
         figure_close(&cluster);
     }
+    add_least_tail(run, "craq");
+    add_least_tail(run, "zab");
 }
 
 static void add_latencies(struct figure_run *run, const char *name, double writes,

@@ -34,7 +34,9 @@ bool figure_open(struct figure_run *run, const struct figure_wish *wish,
     c->machine = wish->single ? cost_single(wish->machine) : cost_share(wish->machine, workers);
     c->scale = wish->single ? 1 : (double)all / workers;
     engines_configure(wish->engine,
-                      &(struct engines_options){.mlt_us = 10000, .grace_us = 10000000}, &c->config);
+                      &(struct engines_options){
+                          .mlt_us = 10000, .grace_us = 10000000, .lockstep = wish->lockstep},
+                      &c->config);
     struct cost_setup setup = {
         .machine = &c->machine,
         .engine = wish->engine,

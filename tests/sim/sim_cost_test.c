@@ -13,10 +13,11 @@
 
 static union engines_config config;
 
-static struct cost_cluster *cluster_make(uint32_t nodes, uint32_t workers, uint64_t keys)
+static struct cost_cluster *cluster_of(const char *engine, uint32_t nodes, uint32_t workers,
+                                       uint64_t keys)
 {
     struct cost_cluster *c;
-    const struct engine_ops *ops = engines_find("hermes");
+    const struct engine_ops *ops = engines_find(engine);
     engines_configure(ops, &(struct engines_options){.mlt_us = 10000, .grace_us = 10000000},
                       &config);
     struct cost_setup setup = {.machine = &cost_infiniband,
@@ -29,6 +30,11 @@ static struct cost_cluster *cluster_make(uint32_t nodes, uint32_t workers, uint6
                                .seed = 7};
     assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
     return c;
+}
+
+static struct cost_cluster *cluster_make(uint32_t nodes, uint32_t workers, uint64_t keys)
+{
+    return cluster_of("hermes", nodes, workers, keys);
 }
 
 static struct cost_result run(struct cost_cluster *c, uint32_t writes_ppm, double exponent)
@@ -73,6 +79,26 @@ static void test_writes_cost_what_they_do(void **state)
     assert_true(all.messages > 5.5 * (double)all.writes && all.messages < 6.5 * (double)all.writes);
     /* A write takes at least a round trip. */
     assert_true(all.write.min >= 2 * cost_infiniband.wire.latency_ns);
+    cost_cluster_destroy(c);
+}
+
+/* Of three nodes an update of CRAQ costs two WRITEs, two ACKs, and a FORWARD unless the head is its
+ * origin. What there is beyond that are the questions to the tail and its answers: few where keys
+ * are uniform, many where some are always dirty. */
+static void test_questions_to_the_tail_are_messages(void **state)
+{
+    (void)state;
+    struct cost_cluster *c = cluster_of("craq", 3, 2, 100000);
+    struct cost_result r = run(c, 200000, 0);
+    double apart = (double)r.messages / (double)r.writes;
+    assert_true(apart > 4.4 && apart < 5.0);
+    cost_cluster_destroy(c);
+    c = cluster_of("craq", 3, 2, 20);
+    r = run(c, 200000, 0);
+    double crowded = (double)r.messages / (double)r.writes;
+    assert_true(crowded > apart + 1);
+    /* A read that asks waits for a way there and back. */
+    assert_true(histogram_percentile(&r.read, 990000) > 2 * cost_infiniband.wire.latency_ns);
     cost_cluster_destroy(c);
 }
 
@@ -139,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_alone_meet_the_calibration),
         cmocka_unit_test(test_writes_cost_what_they_do),
+        cmocka_unit_test(test_questions_to_the_tail_are_messages),
         cmocka_unit_test(test_same_seed_same_result),
         cmocka_unit_test(test_crash_stops_writes_for_a_lease),
         cmocka_unit_test(test_bounds),
