@@ -58,7 +58,10 @@ static char *config_text(const struct dev_options *options, const struct dev_por
     assert_non_null(to);
     dev_config_write(options, ports, node, to);
     assert_int_equal(fclose(to), 0);
-    return text;
+    char *copy = strdup(text);
+    assert_non_null(copy);
+    free(text);
+    return copy;
 }
 
 static struct dev_ports two_nodes(void)
