@@ -250,6 +250,8 @@ static void configure_engine(struct machine *m)
     }
     if (s->engine == &hermes_ops) {
         config->hermes.rules_off = m->world->config->engine_rules_off;
+    } else if (s->engine == &craq_ops) {
+        config->craq.rules_off = m->world->config->engine_rules_off;
     } else if (s->engine == &zab_ops) {
         config->zab.rules_off = m->world->config->engine_rules_off;
     }

@@ -5,7 +5,9 @@
 
 #include "base/assert.h"
 #include "base/flips.h"
+#include "engine/craq/craq.h"
 #include "engine/hermes/hermes.h"
+#include "engine/zab/zab.h"
 #include "node/engines.h"
 #include "node/node.h"
 #include "view/machine.h"
@@ -23,6 +25,8 @@ static const struct family families[] = {
     {"view", view_rule_names, VIEW_RULES, OWNER_VIEW},
     {"hermes", hermes_rule_names, HERMES_RULES, OWNER_ENGINE},
     {"node", node_rule_names, NODE_RULES, OWNER_NODE},
+    {"craq", craq_rule_names, CRAQ_RULES, OWNER_ENGINE},
+    {"zab", zab_rule_names, ZAB_RULES, OWNER_ENGINE},
 };
 #define FAMILIES (sizeof families / sizeof families[0])
 
@@ -43,6 +47,15 @@ static const struct {
     {"hermes:answer_valid", HEALED},
     {"node:lease-answer", MASKED},
     {"node:donor-epoch", TESTED},
+    {"craq:query_clean", TESTED},
+    {"craq:late_write", TESTED},
+    {"craq:late_head", TESTED},
+    {"craq:again", TESTED},
+    {"zab:witnesses", TESTED},
+    {"zab:round", TESTED},
+    {"zab:base", TESTED},
+    {"zab:tombstones", TESTED},
+    {"zab:rounds", TESTED},
     {"flip:view/acceptor.c:view_held_tick:3:&&", SAME},
     {"flip:view/heartbeat.c:successor_waits:6:>", SAME},
 };
@@ -86,7 +99,9 @@ static const struct mutant_hint hints[] = {
     {.name = "hermes:check", .async = SIM_ON, .explore = "async"},
 };
 
-#define RULES ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES)
+#define RULES                                                                                      \
+    ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES + (uint32_t)CRAQ_RULES + \
+     (uint32_t)ZAB_RULES)
 
 /* Flipped operators come after the rules. */
 static uint32_t flips_count(void)
