@@ -17,7 +17,7 @@ check() {
         path=${header#*/}
         more=
         case "$path" in
-        net/* | server/* | embed/* | tools/*) more=-D_GNU_SOURCE ;;
+        net/* | server/* | embed/* | bench/* | tools/*) more=-D_GNU_SOURCE ;;
         esac
         printf '#include "%s"\n#include "%s"\nint main(void);\n' "$path" "$path" >"$work/one.c"
         if ! "$@" $more -std=c17 -fsyntax-only -I"$root/src" -I"$root/include" "$work/one.c" \

@@ -19,7 +19,7 @@ struct crowd {
     uint32_t sessions[SESSIONS_MAX];
     uint32_t each;  /* requests a session, all at once */
     uint32_t given; /* so far */
-    bool flaky;     /* what node 0 sends to node 1 is lost in two steps of three */
+    bool flaky;     /* what node 0 sends to node 1 is lost in every other step */
     bool fill;      /* SET of new keys with large values; else ADD 1 to one key */
     uint64_t step_us;
     uint32_t a_poll; /* requests that a poll gets at most */
@@ -97,7 +97,7 @@ static void run(struct cluster *c, struct crowd *crowd, uint64_t bound_us)
     while (answers < crowd->sessions_n * crowd->each) {
         assert_true(cluster_now(c) < until);
         crowd->left_of_poll = crowd->a_poll;
-        cluster_cut(c, 0, 1, crowd->flaky && steps++ % 3 != 0);
+        cluster_cut(c, 0, 1, crowd->flaky && steps++ % 2 != 0);
         cluster_step(c, crowd->step_us);
         answers = crowd->done + crowd->busy + crowd->full + crowd->unknown + crowd->other;
     }
