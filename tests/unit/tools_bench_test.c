@@ -17,7 +17,7 @@ static struct bench_options o;
 static int parse(const char *line)
 {
     static char text[512];
-    char *argv[40];
+    char *argv[64];
     int argc = 0;
     bool help = false;
     snprintf(text, sizeof text, "bench %s", line);
