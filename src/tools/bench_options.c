@@ -132,33 +132,6 @@ static void print_help(void)
     printf("\n");
 }
 
-static bool parse_u32(const char *option, const char *text, uint32_t low, uint32_t high,
-                      uint32_t *number_out)
-{
-    uint64_t number = 0;
-    if (!options_number("bench", option, text, low, high, &number)) {
-        return false;
-    }
-    *number_out = (uint32_t)number;
-    return true;
-}
-
-static bool parse_real(const char *option, const char *text, double low, double high,
-                       double *number_out)
-{
-    char *end = NULL;
-    double number = strtod(text, &end);
-    /* strtod would take blanks, signs, hexadecimal numbers and words. */
-    if (*text == '\0' || strspn(text, "0123456789.e") != strlen(text) || *end != '\0' ||
-        !(number >= low && number <= high)) {
-        fprintf(stderr, "horkos bench: %s needs a number from %g to %g, not \"%s\"\n", option, low,
-                high, text);
-        return false;
-    }
-    *number_out = number;
-    return true;
-}
-
 static bool parse_port(const char *text, enum bench_port *port_out)
 {
     for (uint32_t i = BENCH_SHM; i <= BENCH_TCP; i++) {
@@ -257,10 +230,10 @@ static bool parse_cluster(int id, const char *text, struct bench_options *o, str
         *good_out = parse_compare(text, o);
         return true;
     case OPTION_NODES:
-        *good_out = parse_u32("--nodes", text, 1, BENCH_NODES_MAX, &c->nodes);
+        *good_out = options_u32("bench", "--nodes", text, 1, BENCH_NODES_MAX, &c->nodes);
         return true;
     case OPTION_WORKERS:
-        *good_out = parse_u32("--workers", text, 1, BENCH_WORKERS_MAX, &c->workers);
+        *good_out = options_u32("bench", "--workers", text, 1, BENCH_WORKERS_MAX, &c->workers);
         return true;
     case OPTION_PORT:
         *good_out = parse_port(text, &c->port);
@@ -292,17 +265,18 @@ static bool parse_load(int id, const char *text, struct bench_options *o, struct
         *good_out = options_number("bench", "--keys", text, 1, BENCH_KEYS_MAX, &c->keys.n);
         return true;
     case OPTION_KEY_BYTES:
-        *good_out =
-            parse_u32("--key-bytes", text, BENCH_KEY_BYTES_MIN, BENCH_KEY_BYTES_MAX, &c->key_bytes);
+        *good_out = options_u32("bench", "--key-bytes", text, BENCH_KEY_BYTES_MIN,
+                                BENCH_KEY_BYTES_MAX, &c->key_bytes);
         return true;
     case OPTION_VALUE:
-        *good_out = parse_u32("--value", text, 0, BENCH_VALUE_BYTES_MAX, &c->value_bytes);
+        *good_out =
+            options_u32("bench", "--value", text, 0, BENCH_VALUE_BYTES_MAX, &c->value_bytes);
         return true;
     case OPTION_WRITES:
-        *good_out = parse_real("--writes", text, 0.0, 100.0, &c->mix.writes);
+        *good_out = options_real("bench", "--writes", text, 0.0, 100.0, &c->mix.writes);
         return true;
     case OPTION_RMWS:
-        *good_out = parse_real("--rmws", text, 0.0, 100.0, &c->mix.rmws);
+        *good_out = options_real("bench", "--rmws", text, 0.0, 100.0, &c->mix.rmws);
         return true;
     case OPTION_DIST:
         *good_out = parse_dist(text, &c->keys);
@@ -311,10 +285,11 @@ static bool parse_load(int id, const char *text, struct bench_options *o, struct
         c->keys.scramble = false;
         return true;
     case OPTION_IN_FLIGHT:
-        *good_out = parse_u32("--in-flight", text, 1, BENCH_IN_FLIGHT_MAX, &c->in_flight);
+        *good_out =
+            options_u32("bench", "--in-flight", text, 1, BENCH_IN_FLIGHT_MAX, &c->in_flight);
         return true;
     case OPTION_RATE:
-        *good_out = parse_real("--rate", text, 1.0, 1e9, &c->rate);
+        *good_out = options_real("bench", "--rate", text, 1.0, 1e9, &c->rate);
         return true;
     case OPTION_EVEN:
         c->even = true;
@@ -335,11 +310,11 @@ static bool parse_one(int id, const char *text, struct bench_options *o, struct 
     }
     switch (id) {
     case OPTION_SECONDS:
-        return parse_real("--seconds", text, 0.01, 3600.0, &o->seconds);
+        return options_real("bench", "--seconds", text, 0.01, 3600.0, &o->seconds);
     case OPTION_WARMUP:
-        return parse_real("--warmup", text, 0.0, 3600.0, &o->warmup);
+        return options_real("bench", "--warmup", text, 0.0, 3600.0, &o->warmup);
     case OPTION_RUNS:
-        return parse_u32("--runs", text, 1, BENCH_RUNS_MAX, &o->runs);
+        return options_u32("bench", "--runs", text, 1, BENCH_RUNS_MAX, &o->runs);
     case OPTION_SEED:
         return options_number("bench", "--seed", text, 0, UINT32_MAX, &o->config.seed);
     case OPTION_PROBE:

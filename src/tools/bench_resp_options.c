@@ -93,33 +93,6 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static bool parse_u32(const char *option, const char *text, uint32_t low, uint32_t high,
-                      uint32_t *number_out)
-{
-    uint64_t number = 0;
-    if (!options_number("bench", option, text, low, high, &number)) {
-        return false;
-    }
-    *number_out = (uint32_t)number;
-    return true;
-}
-
-static bool parse_real(const char *option, const char *text, double low, double high,
-                       double *number_out)
-{
-    char *end = NULL;
-    double number = strtod(text, &end);
-    /* strtod would take blanks, signs, hexadecimal numbers and words. */
-    if (*text == '\0' || strspn(text, "0123456789.e") != strlen(text) || *end != '\0' ||
-        !(number >= low && number <= high)) {
-        fprintf(stderr, "horkos bench: %s needs a number from %g to %g, not \"%s\"\n", option, low,
-                high, text);
-        return false;
-    }
-    *number_out = number;
-    return true;
-}
-
 static bool parse_servers(const char *text, struct bench_resp_options *o)
 {
     struct address_parts parts;
@@ -155,7 +128,7 @@ static bool parse_pids(const char *text, struct resp_load_config *c)
             return false;
         }
         snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), at);
-        if (!parse_u32("--pids", word, 1, INT32_MAX, &c->pids[c->pids_n++])) {
+        if (!options_u32("bench", "--pids", word, 1, INT32_MAX, &c->pids[c->pids_n++])) {
             return false;
         }
         at += n;
@@ -192,29 +165,30 @@ static bool parse_load(int id, const char *text, struct resp_load_config *c)
 {
     switch (id) {
     case OPTION_CONNECTIONS:
-        return parse_u32("--connections", text, 1, RESP_LOAD_CONNECTIONS_MAX, &c->connections);
+        return options_u32("bench", "--connections", text, 1, RESP_LOAD_CONNECTIONS_MAX,
+                           &c->connections);
     case OPTION_PIPELINE:
-        return parse_u32("--pipeline", text, 1, RESP_LOAD_PIPELINE_MAX, &c->pipeline);
+        return options_u32("bench", "--pipeline", text, 1, RESP_LOAD_PIPELINE_MAX, &c->pipeline);
     case OPTION_THREADS:
-        return parse_u32("--threads", text, 1, RESP_LOAD_THREADS_MAX, &c->threads);
+        return options_u32("bench", "--threads", text, 1, RESP_LOAD_THREADS_MAX, &c->threads);
     case OPTION_KEYS:
         return options_number("bench", "--keys", text, 1, 999999999999u, &c->keys.n);
     case OPTION_NO_FILL:
         c->fill = false;
         return true;
     case OPTION_VALUE:
-        return parse_u32("--value", text, 0, RESP_LOAD_VALUE_BYTES_MAX, &c->value_bytes);
+        return options_u32("bench", "--value", text, 0, RESP_LOAD_VALUE_BYTES_MAX, &c->value_bytes);
     case OPTION_WRITES:
-        return parse_real("--writes", text, 0.0, 100.0, &c->mix.writes);
+        return options_real("bench", "--writes", text, 0.0, 100.0, &c->mix.writes);
     case OPTION_WAIT:
-        return parse_u32("--wait", text, 1, 63, &c->wait_replicas);
+        return options_u32("bench", "--wait", text, 1, 63, &c->wait_replicas);
     case OPTION_DIST:
         return parse_dist(text, &c->keys);
     case OPTION_NO_SCRAMBLE:
         c->keys.scramble = false;
         return true;
     case OPTION_RATE:
-        return parse_real("--rate", text, 1.0, 1e9, &c->rate);
+        return options_real("bench", "--rate", text, 1.0, 1e9, &c->rate);
     case OPTION_EVEN:
         c->even = true;
         return true;
@@ -233,11 +207,11 @@ static bool parse_one(int id, const char *text, struct bench_resp_options *o)
     case OPTION_PIDS:
         return parse_pids(text, &o->config);
     case OPTION_SECONDS:
-        return parse_real("--seconds", text, 0.01, 3600.0, &o->seconds);
+        return options_real("bench", "--seconds", text, 0.01, 3600.0, &o->seconds);
     case OPTION_WARMUP:
-        return parse_real("--warmup", text, 0.0, 3600.0, &o->warmup);
+        return options_real("bench", "--warmup", text, 0.0, 3600.0, &o->warmup);
     case OPTION_RUNS:
-        return parse_u32("--runs", text, 1, BENCH_RESP_RUNS_MAX, &o->runs);
+        return options_u32("bench", "--runs", text, 1, BENCH_RESP_RUNS_MAX, &o->runs);
     case OPTION_SEED:
         return options_number("bench", "--seed", text, 0, UINT32_MAX, &o->config.seed);
     case OPTION_JSON:

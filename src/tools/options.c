@@ -107,3 +107,30 @@ void options_complain(const char *command, int id, char **argv, const struct opt
     }
     fprintf(stderr, "; see horkos %s --help\n", command);
 }
+
+bool options_u32(const char *command, const char *option, const char *text, uint32_t low,
+                 uint32_t high, uint32_t *number_out)
+{
+    uint64_t number = 0;
+    if (!options_number(command, option, text, low, high, &number)) {
+        return false;
+    }
+    *number_out = (uint32_t)number;
+    return true;
+}
+
+bool options_real(const char *command, const char *option, const char *text, double low,
+                  double high, double *number_out)
+{
+    char *end = NULL;
+    double number = strtod(text, &end);
+    /* strtod would take blanks, signs, hexadecimal numbers and words. */
+    if (*text == '\0' || strspn(text, "0123456789.e") != strlen(text) || *end != '\0' ||
+        !(number >= low && number <= high)) {
+        fprintf(stderr, "horkos %s: %s needs a number from %g to %g, not \"%s\"\n", command, option,
+                low, high, text);
+        return false;
+    }
+    *number_out = number;
+    return true;
+}

@@ -23,4 +23,10 @@ void options_complain(const char *command, int id, char **argv, const struct opt
 /* The name that differs least from the given one, or NULL if all differ too much. */
 const char *options_nearest(const char *name, const struct option *options);
 
+/* The same for 32 bits, and for a number with a fraction (digits, a point, an exponent). */
+bool options_u32(const char *command, const char *option, const char *text, uint32_t low,
+                 uint32_t high, uint32_t *number_out);
+bool options_real(const char *command, const char *option, const char *text, double low,
+                  double high, double *number_out);
+
 #endif
