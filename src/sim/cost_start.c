@@ -113,10 +113,8 @@ static void write_first(struct cost_cluster *c)
     cost_advance(c, c->now_ps + WRITE_US * (uint64_t)COST_PS_PER_US);
 }
 
-static int fill(struct cost_cluster *c, struct cost_side *side)
+static int fill(struct cost_cluster *c, struct store *store, struct store_thread *thread)
 {
-    struct store *store = node_store(side->node, 0);
-    struct store_thread *thread = worker_store_thread(side->workers[0].worker, 0);
     struct key_meta meta = {0};
     struct store_ref ref;
     for (uint64_t key = 0; key < c->setup.keys; key++) {
@@ -138,6 +136,19 @@ static int fill(struct cost_cluster *c, struct cost_side *side)
         }
     }
     return HK_OK;
+}
+
+/* The workers may be asleep, and so offline: the fill is a thread of its own. */
+static int fill_side(struct cost_cluster *c, struct cost_side *side)
+{
+    struct store *store = node_store(side->node, 0);
+    struct store_thread *thread = NULL;
+    int err = store_thread_register(store, &thread);
+    if (err == HK_OK) {
+        err = fill(c, store, thread);
+        store_thread_unregister(thread);
+    }
+    return err;
 }
 
 int cost_start(struct cost_cluster *c)
@@ -163,7 +174,7 @@ int cost_start(struct cost_cluster *c)
         write_first(c);
     }
     for (uint32_t i = 0; err == HK_OK && i < s->nodes; i++) {
-        err = fill(c, &c->sides[i]);
+        err = fill_side(c, &c->sides[i]);
     }
     return err;
 }
