@@ -24,6 +24,8 @@ enum hk_err {
     HK_ERR_IO = -13,         /* the operating system refused an operation */
     HK_ERR_CONDITION = -14,  /* the condition of an update did not hold; nothing changed */
     HK_ERR_TIMEOUT = -15,    /* the time that the caller gave is over */
+    HK_ERR_LOSTSLOT =
+        -16, /* the node that had the key is gone, and the key with it; nothing changed */
 };
 
 /* "HK_OK", "HK_ERR_NOMEM", ...; "HK_ERR_?" for a number that is none of them. */

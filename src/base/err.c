@@ -23,6 +23,7 @@ static const struct {
     {HK_ERR_IO, "HK_ERR_IO", "the operating system refused an operation"},
     {HK_ERR_CONDITION, "HK_ERR_CONDITION", "the condition did not hold"},
     {HK_ERR_TIMEOUT, "HK_ERR_TIMEOUT", "the time is over"},
+    {HK_ERR_LOSTSLOT, "HK_ERR_LOSTSLOT", "the node that had the key is gone, and the key with it"},
 };
 
 const char *hk_err_name(int err)

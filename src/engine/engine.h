@@ -14,6 +14,7 @@
 
 #include "base/meta.h"
 #include "base/nodeset.h"
+#include "base/slot.h"
 #include "view/view.h"
 #include "wire/msg.h"
 
@@ -49,6 +50,22 @@ enum ev_kind {
     EV_FLUSH,  /* worker-wide flow (mine NULL; ENGINE_WORKER_FLOW): everything that had arrived for
                   this poll has been stepped. Comes again as long as it has effects. EV_VIEW comes
                   to it as well */
+    EV_HOT,    /* key, at its home (ENGINE_HOMED): it shall enter or leave the hot set, as `code`
+                  (enum hot_code) says, generation `ts`. Either the spare slot is taken, whose end
+                  says that it is done, or nothing was to be done, or EFF_LATER */
+    EV_MOVE,   /* key (ENGINE_HOMED): its slot is moving away from here, or being emptied, as
+                  event.home says. Spare slot and EFF_LATER as with EV_HOT */
+    EV_SLOTS,  /* worker-wide flow (ENGINE_HOMED): something about slots, enum slots_code */
+};
+
+enum hot_code { HOT_ENTER, HOT_LEAVE };
+
+enum slots_code {
+    SLOTS_MOVED,  /* under the map of version `ts` nothing is left here of any moving slot */
+    SLOTS_PURGED, /* under the map of version `ts` nothing is left here of any emptying slot */
+    SLOTS_LEAVE,  /* this member wants to leave: EFF_LEFT when it is the home of nothing */
+    SLOTS_EMPTY,  /* the operator gives up all lost slots */
+    SLOTS_HOT,    /* `ts` 1: the hot set is about to change, 0: it is not. The leader's */
 };
 
 struct event {
@@ -61,6 +78,9 @@ struct event {
     uint64_t now_us;
     uint64_t ts;             /* EV_KEY: of the EFF_FLOW that steps this flow; else 0 */
     uint64_t random;         /* fresh for each event */
+    struct slot_home home;   /* ENGINE_HOMED, key: of the key's slot, by this node's map */
+    bool handed;             /* EV_UPDATE: the old home has sent it on: act as the home */
+    uint8_t vflags;          /* EV_UPDATE, EV_FLOW: of the payload */
     uint64_t key_hash;       /* the same on every member; given with EV_SWEEP, ROUTE_WORKER, _ANY */
     uint64_t local_hash;     /* of the key in this node's store; given to key machines */
     uint64_t taken;          /* the log's entries up to here had stepped their keys before this step
@@ -102,6 +122,13 @@ enum eff_kind {
                   that has not reached `ts` begins behind it, and they count as taken */
     EFF_SEND_KEPT, /* worker-wide flow: `slot` entries of the log, from `ts` on, go to every node of
                       `set` as messages `code`, each as it was kept but for code and epoch */
+    EFF_HOLD,      /* key, EV_UPDATE: the spare slot is this update's, and the payload is kept aside
+                  with it: EV_FLOW steps of that slot have it as payload, for EFF_APPLY to store */
+    EFF_LATER,     /* key, EV_HOT, EV_MOVE: not possible now; comes again */
+    EFF_LOST,      /* key, EV_READ, EV_UPDATE: the operation ends with HK_ERR_LOSTSLOT */
+    EFF_HOME,      /* worker-wide flow: `slot` slots from number `gen` on have the home `set`
+                  (slot_home_pack); `ts`: the version of the map that says so */
+    EFF_LEFT,      /* worker-wide flow: this member has given up all slots and may leave the view */
 };
 
 /* Codes that the node knows; an engine's own start at CODE_ENGINE_FIRST. */
@@ -183,6 +210,9 @@ enum engine_trait {
     ENGINE_CONFIRMS = 8,      /* its flow machine can ask a majority to confirm asynchronous reads
                                  (EV_READ); without it a space reads under leases only */
     ENGINE_TOMBSTONES = 16,   /* it keeps them for ever */
+    ENGINE_HOMED = 32, /* a key has one home, and most nodes no entry of it. A node without an entry
+                          forwards the operation, unless it is the home: there the key is absent and
+                          readable as such. `blank` is not readable. Joins copy nothing */
 };
 
 struct engine_ops {

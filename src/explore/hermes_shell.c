@@ -313,6 +313,11 @@ static void flow_effects(struct shell *shell, uint8_t node, uint8_t slot, const 
         case EFF_TAKE:
         case EFF_TRIM:
         case EFF_SEND_KEPT:
+        case EFF_HOLD:
+        case EFF_LATER:
+        case EFF_LOST:
+        case EFF_HOME:
+        case EFF_LEFT:
             HK_ASSERT(false && "no effect of this machine");
         }
     }

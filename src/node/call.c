@@ -316,6 +316,16 @@ static void answer_error(struct worker *w, struct call *c, int err)
 
 static void call_update(struct worker *w, struct call *c);
 
+/* The flags of the call's key; without an entry, what stands for it. */
+static uint8_t flags_locked(const struct worker *w, const struct call *c,
+                            const struct store_ref *ref)
+{
+    if (ref->object != NULL) {
+        return store_meta(ref).flags;
+    }
+    return homes_blank_readable(w, c->op.space, c->op.key) ? KEY_READABLE : 0;
+}
+
 /* Steps a call whose key is not readable: it parks, and may start a replay. */
 static void step_unreadable(struct worker *w, struct call *c, enum ev_kind kind,
                             struct store_ref *ref)
@@ -396,17 +406,24 @@ static void call_read(struct worker *w, struct call *c)
         int err = store_read(space->store, w->threads[c->op.space], c->op.key, c->hash, w->scratch,
                              STORE_INLINE_MAX, &v);
         HK_ASSERT(err == HK_OK);
-        uint8_t flags = v.found ? v.meta.flags : space->ops->blank.flags;
+        /* Whether an absent key's home is here is decided under the lock: it may be moving in. */
+        uint8_t flags = v.found ? v.meta.flags : space->homes != NULL ? 0 : space->ops->blank.flags;
         if ((flags & KEY_READABLE) == 0) {
             struct store_ref ref;
             store_lock(space->store, w->threads[c->op.space], c->op.key, c->hash, &ref);
-            flags = ref.object != NULL ? store_meta(&ref).flags : space->ops->blank.flags;
+            flags = flags_locked(w, c, &ref);
             if ((flags & KEY_READABLE) == 0) {
                 step_unreadable(w, c, EV_READ, &ref);
                 return;
             }
-            store_unlock(&ref); /* it turned readable in between */
-            continue;
+            bool absent = ref.object == NULL;
+            store_unlock(&ref);
+            if (!absent) {
+                continue; /* it turned readable in between */
+            }
+            v.found = false;
+            v.meta.flags = 0;
+            v.value = bytes_of(NULL, 0);
         }
         c->version = v.found ? v.meta.ts : 0;
         read_value(w, c, v.value, v.meta.flags, v.found);
@@ -550,7 +567,7 @@ static void call_update(struct worker *w, struct call *c)
     }
     struct store_ref ref;
     store_lock(space->store, w->threads[c->op.space], c->op.key, c->hash, &ref);
-    uint8_t flags = ref.object != NULL ? store_meta(&ref).flags : space->ops->blank.flags;
+    uint8_t flags = flags_locked(w, c, &ref);
     bool rmw = op_is_rmw(op);
     bool anytime = (space->ops->traits & ENGINE_BLIND_ANYTIME) != 0 && !rmw;
     if ((flags & KEY_READABLE) == 0 && !anytime) {

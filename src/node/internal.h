@@ -175,6 +175,12 @@ struct space {
     _Atomic uint64_t taken;       /* log.taken, after its keys have their values */
     _Atomic uint32_t ready_epoch; /* the last epoch in which ops->ready held */
     _Atomic bool serves;          /* it held in one in which this process was operational */
+
+    /* Of engines whose keys have homes (ENGINE_HOMED; homes.c): HASH_SLOTS entries, slot_home_pack.
+     * Written by worker 0, read by all, under the lock of a key's bucket where it decides. */
+    _Atomic uint32_t *homes;
+    _Atomic uint64_t map_version;
+    _Atomic bool left; /* EFF_LEFT has come */
 };
 
 /* ---- Joining: worker 0 of a shadow copies every space from a donor (transfer.c) ---- */
@@ -412,6 +418,16 @@ bool ordered_issues(const struct worker *w, uint8_t space);
  * that had come before this look has been taken. */
 uint32_t ordered_look(const struct worker *w);
 void ordered_tell(struct worker *w, uint32_t spaces);
+
+/* ---- homes.c ---- */
+int homes_init(struct space *space) __attribute__((warn_unused_result));
+void homes_deinit(struct space *space);
+/* EFF_HOME. */
+void homes_set(struct worker *w, uint8_t space, const struct effect *e);
+/* The home of a key, by this node's map. */
+struct slot_home homes_of(const struct space *space, struct bytes key);
+/* Whether a key without an entry is readable here, as absent: everywhere, or at its home. */
+bool homes_blank_readable(const struct worker *w, uint8_t space, struct bytes key);
 
 /* ---- aside.c ---- */
 int aside_init(struct worker *w) __attribute__((warn_unused_result));

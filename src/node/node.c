@@ -101,6 +101,10 @@ static int make_spaces(struct node *n)
             return err;
         }
         space->ops = config->ops;
+        err = homes_init(space);
+        if (err != HK_OK) {
+            return err;
+        }
         space->engine = config->engine;
         space->async_reads = config->async_reads;
         log_init(&space->log);
@@ -329,6 +333,7 @@ void node_destroy(struct node *n)
         if (n->spaces[i].store != NULL) {
             store_destroy(n->spaces[i].store);
             log_deinit(&n->spaces[i].log);
+            homes_deinit(&n->spaces[i]);
         }
     }
     free(n->effects);

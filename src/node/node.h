@@ -84,11 +84,22 @@ struct env {
     bool intact;
 };
 
+/* The hot set of a space whose engine caches keys everywhere (docs/protocols/galene.md). */
+struct hot_config {
+    bool off;            /* none: every miss goes to the home ([G]'s Base) */
+    bool exclusive;      /* a key's home lets one worker touch it ([G]'s Base-EREW) */
+    uint32_t cache_keys; /* 0: a thousandth of all keys, at least 64 */
+    uint64_t epoch_us;   /* 0: 1 s */
+    uint32_t sample;     /* one operation in so many is counted; 0: 16 */
+    uint32_t misses_max; /* unanswered forwarded operations of one worker at one node; 0: 256 */
+};
+
 struct space_config {
     const struct engine_ops *ops; /* NULL: the space does not exist */
     const void *engine;           /* the engine's configuration; must outlive the node */
     bool async_reads;             /* reads are confirmed by a majority instead of a lease; only for
                                      engines that can (ENGINE_CONFIRMS) */
+    struct hot_config hot;
     struct store_config store;
 };
 

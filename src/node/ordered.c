@@ -127,6 +127,15 @@ static void carry_out(struct worker *w, uint8_t index, const struct event *event
         case EFF_SEND_KEPT:
             send_kept(w, index, e);
             break;
+        case EFF_HOME:
+            homes_set(w, index, e);
+            break;
+        case EFF_LEFT:
+            atomic_store_explicit(&w->node->spaces[index].left, true, memory_order_release);
+            break;
+        case EFF_HOLD:
+        case EFF_LATER:
+        case EFF_LOST:
         case EFF_APPLY:
         case EFF_FORGET:
         case EFF_PARK:

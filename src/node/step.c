@@ -445,6 +445,9 @@ static void after_unlock(struct worker *w, struct step *s, const struct effects 
         case EFF_FORGET:
         case EFF_ISSUE:
         case EFF_ASK:
+        case EFF_HOLD:
+        case EFF_LATER:
+        case EFF_LOST:
             break;
         case EFF_KEY:
         case EFF_REPLY:
@@ -453,6 +456,8 @@ static void after_unlock(struct worker *w, struct step *s, const struct effects 
         case EFF_TAKE:
         case EFF_TRIM:
         case EFF_SEND_KEPT:
+        case EFF_HOME:
+        case EFF_LEFT:
             HK_ASSERT(false && "an effect of flow machines");
         }
     }
@@ -473,6 +478,10 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
     fx.n = 0;
     w->stats.key_steps++;
     s->event.local_hash = s->hash;
+    s->event.vflags = s->payload_flags;
+    if ((ops->traits & ENGINE_HOMED) != 0) {
+        s->event.home = homes_of(&w->node->spaces[s->space], s->key);
+    }
     ops->key(&meta, NULL, s->mine != NULL ? &s->mine->slot : NULL,
              spare != NULL ? &spare->slot : NULL, &s->event, &fx);
     uint32_t kinds = effect_kinds(&fx);
@@ -581,6 +590,11 @@ static void flow_effects(struct worker *w, struct flow *f, const struct event *e
         case EFF_TAKE:
         case EFF_TRIM:
         case EFF_SEND_KEPT:
+        case EFF_HOLD:
+        case EFF_LATER:
+        case EFF_LOST:
+        case EFF_HOME:
+        case EFF_LEFT:
             HK_ASSERT(false && "an effect of key machines");
         }
     }

@@ -22,6 +22,9 @@ enum msg_node_kind {
                                        slot, gen: the position inside a bucket that
                                        was asked for; value: the next such position, then packed
                                        items (node/transfer.c) */
+    MSG_CALL, /* an operation for the key's home (node/forward.c): slot, gen: of the asking call */
+    MSG_ANSWER, /* its answer: slot, gen as they came */
+    MSG_HOT,    /* hot sets (node/hot.c) */
 };
 
 struct msg {

@@ -522,6 +522,11 @@ static struct seen see(const struct situation *s, const struct effects *fx)
         case EFF_TAKE:
         case EFF_TRIM:
         case EFF_SEND_KEPT:
+        case EFF_HOLD:
+        case EFF_LATER:
+        case EFF_LOST:
+        case EFF_HOME:
+        case EFF_LEFT:
             fail();
         }
     }

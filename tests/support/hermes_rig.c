@@ -184,6 +184,11 @@ static void key_effects(struct rig *r, uint8_t node, const struct effects *fx)
         case EFF_TAKE:
         case EFF_TRIM:
         case EFF_SEND_KEPT:
+        case EFF_HOLD:
+        case EFF_LATER:
+        case EFF_LOST:
+        case EFF_HOME:
+        case EFF_LEFT:
             HK_ASSERT(false && "no effect of Hermes' key machine");
         }
     }

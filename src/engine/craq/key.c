@@ -493,6 +493,9 @@ void craq_key(struct key_meta *meta, void *ext, struct slot *mine, struct slot *
     case EV_FLOW:
     case EV_KEY:
     case EV_FLUSH:
+    case EV_HOT:
+    case EV_MOVE:
+    case EV_SLOTS:
         break;
     }
 }

@@ -254,6 +254,9 @@ void hermes_flow(struct slot *mine, const struct event *event, struct effects *f
     case EV_FLOW:
     case EV_SWEEP:
     case EV_FLUSH:
+    case EV_HOT:
+    case EV_MOVE:
+    case EV_SLOTS:
         HK_ASSERT(false && "an event of keys");
     }
 }

@@ -458,6 +458,9 @@ void hermes_key(struct key_meta *meta, void *ext, struct slot *mine, struct slot
     case EV_VIEW:
     case EV_KEY:
     case EV_FLUSH:
+    case EV_HOT:
+    case EV_MOVE:
+    case EV_SLOTS:
         HK_ASSERT(false && "an event of flows");
     }
 }

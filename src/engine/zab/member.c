@@ -306,6 +306,9 @@ static void worker_flow(struct zab_step *s)
     case EV_FLOW:
     case EV_KEY:
     case EV_SWEEP:
+    case EV_HOT:
+    case EV_MOVE:
+    case EV_SLOTS:
         HK_ASSERT(false && "an event of keys and slots");
     }
 }

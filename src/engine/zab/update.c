@@ -91,6 +91,9 @@ void zab_slot_flow(struct slot *mine, const struct event *event, struct effects 
     case EV_FLOW:
     case EV_SWEEP:
     case EV_FLUSH:
+    case EV_HOT:
+    case EV_MOVE:
+    case EV_SLOTS:
         HK_ASSERT(false && "an event of keys");
     }
 }
@@ -216,6 +219,9 @@ void zab_key(struct key_meta *meta, void *ext, struct slot *mine, struct slot *s
     case EV_VIEW:
     case EV_KEY:
     case EV_FLUSH:
+    case EV_HOT:
+    case EV_MOVE:
+    case EV_SLOTS:
         HK_ASSERT(false && "an event of flows");
     }
 }

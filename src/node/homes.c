@@ -1,0 +1,52 @@
+/* Which node is the home of which slot, as the engine of a space last said (ENGINE_HOMED): decided
+ * on worker 0, looked at by all. */
+#include "node/internal.h"
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+
+int homes_init(struct space *space)
+{
+    if ((space->ops->traits & ENGINE_HOMED) == 0) {
+        return HK_OK;
+    }
+    space->homes = calloc(HASH_SLOTS, sizeof *space->homes);
+    if (space->homes == NULL) {
+        return HK_ERR_NOMEM;
+    }
+    uint32_t nobody = slot_home_pack((struct slot_home){.home = NODE_NONE, .to = NODE_NONE});
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) {
+        atomic_store_explicit(&space->homes[i], nobody, memory_order_relaxed);
+    }
+    return HK_OK;
+}
+
+void homes_deinit(struct space *space)
+{
+    free(space->homes);
+    space->homes = NULL;
+}
+
+void homes_set(struct worker *w, uint8_t index, const struct effect *e)
+{
+    struct space *space = &w->node->spaces[index];
+    HK_ASSERT(space->homes != NULL && e->gen < HASH_SLOTS && e->slot <= HASH_SLOTS - e->gen);
+    for (uint32_t i = e->gen; i < e->gen + e->slot; i++) {
+        atomic_store_explicit(&space->homes[i], (uint32_t)e->set, memory_order_release);
+    }
+    atomic_store_explicit(&space->map_version, e->ts, memory_order_release);
+}
+
+struct slot_home homes_of(const struct space *space, struct bytes key)
+{
+    return slot_home_unpack(
+        atomic_load_explicit(&space->homes[slot_of_key(key)], memory_order_acquire));
+}
+
+bool homes_blank_readable(const struct worker *w, uint8_t index, struct bytes key)
+{
+    const struct space *space = &w->node->spaces[index];
+    return space->homes == NULL ? (space->ops->blank.flags & KEY_READABLE) != 0
+                                : slot_home_is(homes_of(space, key), w->node->config.self);
+}
