@@ -39,9 +39,17 @@ struct config_user {
     uint8_t passwords[CONFIG_PASSWORDS_MAX][32];
 };
 
+/* What a space of engine galene does beside having homes: [G]'s system and its two baselines. */
+enum config_mode { CONFIG_CACHE, CONFIG_BASE, CONFIG_BASE_EREW };
+
 struct config_space {
     bool exists;
-    char engine[16];     /* "hermes" */
+    char engine[16]; /* "hermes" */
+    enum config_mode mode;
+    uint32_t cache_keys; /* keys of the hot set; 0: a thousandth of all */
+    uint32_t hot_epoch_ms;
+    uint32_t hot_sample; /* one operation in so many is counted */
+    uint32_t misses_max; /* unanswered forwarded operations of a worker at a node */
     bool async_reads;    /* [H]: reads confirmed by a majority, for clocks that cannot be trusted */
     bool ack_all;        /* O3: ACKs to all */
     uint64_t memory_max; /* bytes; 0: no limit */

@@ -154,6 +154,24 @@ static void default_spaces(struct config_reading *r)
     config_space_defaults(&r->config->spaces[0]);
 }
 
+/* Options of another engine than the space's would do nothing. */
+static bool check_spaces(struct config_reading *r)
+{
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        const struct config_space *space = &r->config->spaces[i];
+        for (uint32_t j = 0; j < config_options_n; j++) {
+            const struct config_option *option = &config_options[j];
+            uint32_t line = r->space_option_lines[i][j];
+            if (line != 0 && option->engine != NULL && strcmp(option->engine, space->engine) != 0) {
+                return config_reading_fail(r, line,
+                                           "%s is for engine = %s; [space %u] has engine = %s",
+                                           option->name, option->engine, i, space->engine);
+            }
+        }
+    }
+    return true;
+}
+
 /* Paths count from the folder of the file, so that a node finds its files wherever it is
  * started. */
 static bool place(struct config_reading *r, char path[CONFIG_TEXT_MAX], const char *name)
@@ -264,6 +282,6 @@ static bool check_together(struct config_reading *r)
 bool config_reading_check(struct config_reading *r)
 {
     default_spaces(r);
-    return check_nodes(r) && check_users(r) && check_listens(r) && place_files(r) &&
-           check_together(r) && check_key(r);
+    return check_spaces(r) && check_nodes(r) && check_users(r) && check_listens(r) &&
+           place_files(r) && check_together(r) && check_key(r);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINE_MAX_BYTES 2048u
+#define LINE_MAX_BYTES 4096u
 
 static const char *default_text(const struct config_option *option, char out[CONFIG_TEXT_MAX])
 {
@@ -12,6 +12,16 @@ static const char *default_text(const struct config_option *option, char out[CON
         return option->standard_doc;
     }
     (void)snprintf(out, CONFIG_TEXT_MAX, "`%s`", option->standard);
+    return out;
+}
+
+/* For which engine alone the option is, if it is not for all. */
+static const char *engine_text(const struct config_option *option, char out[CONFIG_TEXT_MAX])
+{
+    if (option->engine == NULL) {
+        return "";
+    }
+    (void)snprintf(out, CONFIG_TEXT_MAX, "Only for `engine = %s`. ", option->engine);
     return out;
 }
 
@@ -27,7 +37,7 @@ static const char *redis_text(const struct config_option *option, char out[CONFI
 void config_document(void (*line)(void *context, const char *text), void *context)
 {
     char text[LINE_MAX_BYTES], takes[CONFIG_TEXT_MAX], standard[CONFIG_TEXT_MAX];
-    char redis[CONFIG_TEXT_MAX];
+    char redis[CONFIG_TEXT_MAX], engine[CONFIG_TEXT_MAX];
     for (uint32_t i = 0; i < SECTIONS; i++) {
         (void)snprintf(text, sizeof text, "### `[%s]`", config_sections[i].title);
         line(context, text);
@@ -42,9 +52,9 @@ void config_document(void (*line)(void *context, const char *text), void *contex
                 continue;
             }
             config_value_describe(option, takes);
-            (void)snprintf(text, sizeof text, "| `%s` | %s | %s | %s | %s | %s |", option->name,
+            (void)snprintf(text, sizeof text, "| `%s` | %s | %s | %s | %s | %s%s |", option->name,
                            takes, default_text(option, standard), option->runtime ? "yes" : "no",
-                           redis_text(option, redis), option->help);
+                           redis_text(option, redis), engine_text(option, engine), option->help);
             line(context, text);
         }
         line(context, "");

@@ -393,6 +393,9 @@ static int take_option(void *context, const char *section, const char *name, con
         return config_reading_fail(r, r->line, "%s stands in line %u already", name, *line);
     }
     *line = r->line;
+    if (r->section == SECTION_SPACE) {
+        r->space_option_lines[r->space][config_option_index(option)] = r->line;
+    }
     if (value[0] == '\0') {
         return config_reading_fail(r, r->line, "%s has no value", name);
     }

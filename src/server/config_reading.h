@@ -27,6 +27,7 @@ struct config_reading {
     uint32_t lines[CONFIG_OPTIONS_MAX];
     uint32_t section_lines[SECTIONS];
     uint32_t space_lines[SPACES_MAX];
+    uint32_t space_option_lines[SPACES_MAX][CONFIG_OPTIONS_MAX];
     uint32_t user_lines[CONFIG_USERS_MAX];
     uint32_t peer_lines[NODES_MAX];
     uint32_t listen_lines[CONFIG_LISTENS_MAX];

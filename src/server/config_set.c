@@ -62,7 +62,8 @@ static void emit_space(struct emission *e, const struct config *config,
 {
     char name[NAME_MAX_BYTES], value[CONFIG_TEXT_MAX];
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        if (!config->spaces[i].exists) {
+        if (!config->spaces[i].exists ||
+            (option->engine != NULL && strcmp(option->engine, config->spaces[i].engine) != 0)) {
             continue;
         }
         config_value_get(option, &config->spaces[i], value);

@@ -26,11 +26,15 @@ const struct config_section_info config_sections[SECTIONS] = {
 
 static const char *const io_names[] = {"auto", "io_uring", "epoll"};
 static const char *const transport_names[] = {"tcp", "shm"};
-static const char *const engine_names[] = {"hermes", "craq", "zab"};
+static const char *const engine_names[] = {"hermes", "galene", "craq", "zab"};
+static const char *const mode_names[] = {"cache", "base", "base-erew"};
 
 _Static_assert(LOOP_AUTO == 0 && LOOP_URING == 1 && LOOP_EPOLL == 2, "io_names has their order");
 _Static_assert(CONFIG_TCP == 0 && CONFIG_SHM == 1, "transport_names has their order");
-_Static_assert(sizeof(enum config_transport) == 4, "CONFIG_CHOICE");
+_Static_assert(CONFIG_CACHE == 0 && CONFIG_BASE == 1 && CONFIG_BASE_EREW == 2,
+               "mode_names has their order");
+_Static_assert(sizeof(enum config_transport) == 4 && sizeof(enum config_mode) == 4,
+               "CONFIG_CHOICE");
 _Static_assert(sizeof(enum loop_kind) == 4 && sizeof(enum log_level) == 4, "CONFIG_CHOICE");
 
 #define KIB UINT64_C(1024)
@@ -162,6 +166,24 @@ const struct config_option config_options[] = {
     {SECTION_SPACE, "keys_expected", CONFIG_NUMBER, SPACE_AT(keys_expected), .standard = "0",
      .max = UINT64_C(1) << 36, .unit = "keys",
      .help = "Makes the first index large enough for so many keys; it grows by itself, too."},
+    {SECTION_SPACE, "mode", CONFIG_CHOICE, SPACE_AT(mode), .standard = "cache", .names = mode_names,
+     .names_n = sizeof mode_names / sizeof mode_names[0], .engine = "galene",
+     .help = "`cache`: the hottest keys are cached on all nodes. `base`: none are, every key is "
+             "read and written at its home. `base-erew`: the same, and one worker of the home "
+             "alone touches a key. The two are for comparison. The same on all nodes."},
+    {SECTION_SPACE, "cache_keys", CONFIG_NUMBER, SPACE_AT(cache_keys), .standard = "0",
+     .max = 1u << 20, .unit = "keys", .engine = "galene",
+     .help = "How many keys are cached on all nodes at most; 0: a thousandth of all keys, at "
+             "least 64. The same on all nodes."},
+    {SECTION_SPACE, "hot_epoch_ms", CONFIG_NUMBER, SPACE_AT(hot_epoch_ms), .standard = "1000",
+     .min = 10, .max = 3600000, .unit = "milliseconds", .engine = "galene",
+     .help = "How often it is decided anew which keys are hot. The same on all nodes."},
+    {SECTION_SPACE, "hot_sample", CONFIG_NUMBER, SPACE_AT(hot_sample), .standard = "16", .min = 1,
+     .max = 65536, .unit = "operations", .engine = "galene",
+     .help = "One operation in so many is counted when hot keys are looked for."},
+    {SECTION_SPACE, "misses_max", CONFIG_NUMBER, SPACE_AT(misses_max), .standard = "256", .min = 1,
+     .max = 65536, .unit = "operations", .engine = "galene",
+     .help = "Operations of one worker that may be unanswered at one other node; more wait."},
 };
 
 const uint32_t config_options_n = sizeof config_options / sizeof config_options[0];

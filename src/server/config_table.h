@@ -56,8 +56,9 @@ struct config_option {
     const char *unit;         /* of numbers, plural; NULL: a plain number */
     const char *const *names;
     uint32_t names_n;
-    bool runtime;      /* CONFIG SET may change it */
-    const char *alias; /* Redis's name; NULL: none */
+    const char *engine; /* of [space N]: it means something to this engine only; NULL: to all */
+    bool runtime;       /* CONFIG SET may change it */
+    const char *alias;  /* Redis's name; NULL: none */
     const char *help;
 };
 

@@ -30,6 +30,18 @@ static uint32_t at_least(uint32_t a, uint32_t b)
 
 /* ---- The node ---- */
 
+static struct hot_config hot_of(const struct config_space *space)
+{
+    return (struct hot_config){
+        .off = space->mode != CONFIG_CACHE,
+        .exclusive = space->mode == CONFIG_BASE_EREW,
+        .cache_keys = space->cache_keys,
+        .epoch_us = space->hot_epoch_ms * UINT64_C(1000),
+        .sample = space->hot_sample,
+        .misses_max = space->misses_max,
+    };
+}
+
 static const char *setup_spaces(struct server *s, char *error, uint32_t size)
 {
     uint32_t lease_us = s->config.lease_ms * 1000u;
@@ -62,6 +74,7 @@ static const char *setup_spaces(struct server *s, char *error, uint32_t size)
             .ops = ops,
             .engine = &s->engines[i],
             .async_reads = space->async_reads,
+            .hot = hot_of(space),
             .store = {.memory_max = space->memory_max, .keys_expected = space->keys_expected},
         };
         any = true;

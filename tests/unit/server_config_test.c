@@ -267,7 +267,13 @@ static void test_values_that_are_wrong(void **state)
     refused("[user default]\npassword = a\n[clients]\nrequirepass = a\n",
             "configuration:4: user default is described in line 1 already");
     refused("[space 0]\nengine = zeus\n",
-            "configuration:2: engine = zeus: it takes hermes, craq or zab");
+            "configuration:2: engine = zeus: it takes hermes, galene, craq or zab");
+    refused("[space 2]\nengine = galene\nmode = fast\n",
+            "configuration:3: mode = fast: it takes cache, base or base-erew");
+    refused("[space 2]\nengine = galene\nhot_epoch_ms = 9\n",
+            "configuration:3: hot_epoch_ms = 9: it takes 10 to 3600000 milliseconds");
+    refused("[space 2]\nengine = galene\nhot_sample = 0\n",
+            "configuration:3: hot_sample = 0: it takes 1 to 65536 operations");
 }
 
 /* inih would cut such a line in silence. */
@@ -290,7 +296,8 @@ static void test_long_line(void **state)
     free(c);
     (void)snprintf(text, sizeof text, "#%0300d\n[node]\nid = 1\n[space 0]\nx = 1\n", 0);
     refused(text, "configuration:5: unknown option x; [space N] takes engine, async_reads, "
-                  "ack_all, memory_max, keys_expected");
+                  "ack_all, memory_max, keys_expected, mode, cache_keys, hot_epoch_ms, "
+                  "hot_sample, misses_max");
 }
 
 static void test_too_many(void **state)
@@ -493,6 +500,39 @@ static void test_get(void **state)
     assert_true(config_get(c, bytes_of("*", 1), collect, &all) > 50);
     assert_null(strstr(all.text, "password"));
     free(c);
+}
+
+/* What one engine alone understands, wherever the line with the engine stands. */
+static void test_options_of_an_engine(void **state)
+{
+    (void)state;
+    struct config *c = parse("[node]\nid = 1\n[space 2]\nmode = base-erew\ncache_keys = 1000\n"
+                             "hot_epoch_ms = 200\nhot_sample = 4\nmisses_max = 32\n"
+                             "engine = galene\n[space 3]\nengine = galene\n[space 4]\n");
+    const struct config_space *space = &c->spaces[2];
+    assert_string_equal(space->engine, "galene");
+    assert_int_equal(space->mode, CONFIG_BASE_EREW);
+    assert_int_equal(space->cache_keys, 1000);
+    assert_int_equal(space->hot_epoch_ms, 200);
+    assert_int_equal(space->hot_sample, 4);
+    assert_int_equal(space->misses_max, 32);
+    space = &c->spaces[3];
+    assert_int_equal(space->mode, CONFIG_CACHE);
+    assert_int_equal(space->cache_keys, 0);
+    assert_int_equal(space->hot_epoch_ms, 1000);
+    assert_int_equal(space->hot_sample, 16);
+    assert_int_equal(space->misses_max, 256);
+    /* Spaces of other engines have no such option. */
+    assert_get(c, "space.?.mode", "space.2.mode=base-erew\nspace.3.mode=cache\n");
+    assert_get(c, "space.?.ack_all",
+               "space.2.ack_all=no\nspace.3.ack_all=no\nspace.4.ack_all=no\n");
+    free(c);
+    refused("[node]\nid = 1\n[space 2]\nengine = galene\nmode = base\n[space 0]\nmode = base\n",
+            "configuration:7: mode is for engine = galene; [space 0] has engine = hermes");
+    refused("[node]\nid = 1\n[space 1]\ncache_keys = 5\nengine = zab\n",
+            "configuration:4: cache_keys is for engine = galene; [space 1] has engine = zab");
+    refused("[node]\nid = 1\nmode = base\n",
+            "configuration:3: option mode belongs in [space N], not here");
 }
 
 static void test_set(void **state)
@@ -755,6 +795,7 @@ int main(void)
         cmocka_unit_test(test_protected),
         cmocka_unit_test(test_files_that_are_wrong),
         cmocka_unit_test(test_get),
+        cmocka_unit_test(test_options_of_an_engine),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_users),
         cmocka_unit_test(test_rewrite),
