@@ -72,8 +72,9 @@ enum answer_kind {
 };
 
 struct answer {
-    uint8_t kind; /* enum answer_kind */
-    bool applied; /* the operation changed the key (a condition held) */
+    uint8_t kind;  /* enum answer_kind */
+    bool applied;  /* the operation changed the key (a condition held) */
+    uint16_t slot; /* of HK_ERR_LOSTSLOT: the key's (base/slot.h) */
     int64_t number;
     struct bytes value; /* into the old value, the operation, or scratch */
 };

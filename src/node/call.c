@@ -179,6 +179,12 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer)
     }
     struct session *session = &w->sessions[c->session];
     uint32_t index = c->session;
+    struct answer named;
+    if (answer->kind == ANSWER_ERROR && answer->number == HK_ERR_LOSTSLOT) {
+        named = *answer;
+        named.slot = slot_of_key(c->op.key);
+        answer = &named;
+    }
     w->moved += answer->value.n;
     pass_baton(w, c);
     wheel_disarm(&w->wheel, &c->timer);

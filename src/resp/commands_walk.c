@@ -310,6 +310,7 @@ static void flush_answered(struct resp_conn *conn, const struct answer *answer)
 {
     if (answer->kind == ANSWER_ERROR && conn->work.error == HK_OK) {
         conn->work.error = (int)answer->number;
+        conn->work.error_slot = answer->slot;
     }
 }
 
@@ -354,7 +355,9 @@ static enum conn_step step_flush(struct resp_conn *conn, struct op *op_out)
         work->error = command_serving(conn);
     }
     if (work->error != HK_OK) {
-        conn_operation_error(&conn->out, work->error, OP_DELETE, true);
+        struct answer failed = {
+            .kind = ANSWER_ERROR, .number = work->error, .slot = work->error_slot};
+        conn_answer_error(&conn->out, &failed, OP_DELETE, true);
         return STEP_DONE;
     }
     resp_out_reset(&work->keys);

@@ -107,6 +107,8 @@ void conn_several_keys_error(struct resp_conn *conn)
                     command_engine(conn, conn->space));
 }
 
+#define PARTLY " (for one key; others of the command may be changed)"
+
 /* Redis's own texts all mean that nothing changed. */
 static const char *operation_text(int error, uint8_t op_kind)
 {
@@ -139,12 +141,25 @@ static const char *operation_text(int error, uint8_t op_kind)
 void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool partly)
 {
     const char *text = operation_text(error, op_kind);
-    const char *partly_text = partly ? " (for one key; others of the command may be changed)" : "";
+    const char *partly_text = partly ? PARTLY : "";
 
     if (text != NULL) {
         resp_out_errorf(out, "%s%s", text, partly_text);
     } else {
         resp_out_errorf(out, "ERR %s; nothing changed%s", hk_err_text(error), partly_text);
+    }
+}
+
+void conn_answer_error(struct resp_out *out, const struct answer *answer, uint8_t op_kind,
+                       bool partly)
+{
+    if (answer->number == HK_ERR_LOSTSLOT) {
+        resp_out_errorf(out,
+                        "LOSTSLOT %u the node that had the keys of this slot is gone, and the keys "
+                        "with it; nothing changed%s",
+                        answer->slot, partly ? PARTLY : "");
+    } else {
+        conn_operation_error(out, (int)answer->number, op_kind, partly);
     }
 }
 

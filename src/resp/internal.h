@@ -43,17 +43,18 @@ struct resp_flight {
     const struct resp_command *command;
     resp_answer_fn *answered;
     uint64_t started_us;
-    int64_t a, b;       /* what `answered` needs to know: bounds, a sum, a unit */
-    uint32_t left;      /* operations without an answer, handed out or not */
-    uint32_t all;       /* operations of the whole command */
-    uint32_t arguments; /* for SLOWLOG */
-    int error;          /* the first that was answered, or HK_OK */
-    uint8_t kind;       /* enum op_kind of its operations: chooses the words of an error */
-    bool silent;        /* CLIENT REPLY OFF or SKIP: no reply */
-    bool partly;        /* it failed, and other keys of the command may be changed */
-    bool values;        /* its operations answer values, which may be large */
-    uint8_t key_n;      /* of `key` */
-    uint32_t key_bytes; /* of the whole key */
+    int64_t a, b;        /* what `answered` needs to know: bounds, a sum, a unit */
+    uint32_t left;       /* operations without an answer, handed out or not */
+    uint32_t all;        /* operations of the whole command */
+    uint32_t arguments;  /* for SLOWLOG */
+    int error;           /* the first that was answered, or HK_OK ... */
+    uint16_t error_slot; /* ... and the answer's slot */
+    uint8_t kind;        /* enum op_kind of its operations: chooses the words of an error */
+    bool silent;         /* CLIENT REPLY OFF or SKIP: no reply */
+    bool partly;         /* it failed, and other keys of the command may be changed */
+    bool values;         /* its operations answer values, which may be large */
+    uint8_t key_n;       /* of `key` */
+    uint32_t key_bytes;  /* of the whole key */
     uint8_t key[FLIGHT_KEY_MAX];
 };
 
@@ -87,7 +88,8 @@ struct conn_work {
     bool none;            /* no key is meant, whatever its name */
     bool ending;          /* the walk is at its end */
     bool wrapped;         /* RANDOMKEY: it started anew behind the end */
-    int error;            /* the first that an operation was answered */
+    int error;            /* the first that an operation was answered ... */
+    uint16_t error_slot;  /* ... and the answer's slot */
     struct bytes pattern; /* into the input; set anew with every slice */
     struct resp_out keys;
 };
@@ -192,6 +194,9 @@ void conn_unavailable_error(struct resp_conn *conn);
 void conn_several_keys_error(struct resp_conn *conn);
 /* The words for an error of an operation; partly: other keys of the command may be changed. */
 void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool partly);
+/* The same of an ANSWER_ERROR, which may name more than the error. */
+void conn_answer_error(struct resp_out *out, const struct answer *answer, uint8_t op_kind,
+                       bool partly);
 /* "get", or "client|list". Good until the next call for this connection. */
 const char *conn_command_name(struct resp_conn *conn, const struct resp_command *command);
 

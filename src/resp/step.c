@@ -293,7 +293,9 @@ static void finish_flight(struct resp_conn *conn, struct resp_flight *flight)
 {
     if (flight->error != HK_OK) {
         resp_out_rewind(&conn->out, conn->ready);
-        conn_operation_error(&conn->out, flight->error, flight->kind, flight->partly);
+        struct answer failed = {
+            .kind = ANSWER_ERROR, .number = flight->error, .slot = flight->error_slot};
+        conn_answer_error(&conn->out, &failed, flight->kind, flight->partly);
     }
     log_slow_flight(conn, flight);
     end_reply(conn, flight->silent);
@@ -636,6 +638,7 @@ void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint6
     flight->left--;
     if (answer->kind == ANSWER_ERROR && first) {
         flight->error = (int)answer->number;
+        flight->error_slot = answer->slot;
         flight->partly = flight->all > 1 && (flight->command->flags & RESP_WRITE) != 0;
         stop_handing_out(conn, flight);
     } else if (first && !flight->silent) {

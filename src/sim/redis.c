@@ -43,6 +43,7 @@ static const struct {
     {"-LOADING ", HK_ERR_LOADING},
     {"-UNKNOWN ", HK_ERR_UNKNOWN},
     {"-TRYAGAIN ", HK_ERR_BUSY},
+    {"-LOSTSLOT ", HK_ERR_LOSTSLOT},
     {"-ERR value is not", HK_ERR_TYPE},
     {"-ERR increment or decrement would overflow", HK_ERR_OVERFLOW},
     {"-ERR increment would produce", HK_ERR_OVERFLOW},

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/slot.h"
 #include "engine/op_number.h"
 
 /* ---- Keys ---- */
@@ -94,6 +95,7 @@ static void evaluate(struct rig *rig, const struct op *op)
         err = op_evaluate(op, &old, wall_ms(rig), scratch, bytes, &next, &answer, &changed);
     }
     answer.number = err != HK_OK ? err : answer.number;
+    answer.slot = err == HK_ERR_LOSTSLOT ? slot_of_key(op->key) : 0;
     if (err == HK_OK && changed && next.value.n > rig->value_max) {
         answer = (struct answer){.kind = ANSWER_ERROR, .number = HK_ERR_TOOBIG};
         changed = false;

@@ -210,6 +210,37 @@ static void test_error_in_the_middle(void **state)
     }
 }
 
+/* The slot is the one of the key that failed, whichever of the command's it is. */
+static void test_lost_slot(void **state)
+{
+    static const struct {
+        const char *command;
+        uint32_t at; /* the operation that fails */
+        const char *error;
+    } rows[] = {
+        {"GET foo", 1,
+         "-LOSTSLOT 12182 the node that had the keys of this slot is gone, and the keys with it; "
+         "nothing changed\r\n"},
+        {"MGET foo 123456789 b", 2,
+         "-LOSTSLOT 12739 the node that had the keys of this slot is gone, and the keys with it; "
+         "nothing changed\r\n"},
+        {"MSET foo 1 x{foo}y 2 c 3", 2,
+         "-LOSTSLOT 12182 the node that had the keys of this slot is gone, and the keys with it; "
+         "nothing changed (for one key; others of the command may be changed)\r\n"},
+        {"DEL 123456789", 1,
+         "-LOSTSLOT 12739 the node that had the keys of this slot is gone, and the keys with it; "
+         "nothing changed\r\n"},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig.fail_at = rig.answered + rows[i].at;
+        rig.fail_with = HK_ERR_LOSTSLOT;
+        assert_string_equal(rig_call(&rig, rows[i].command), rows[i].error);
+        assert_string_equal(rig_send(&rig, "PING\r\n"), "+PONG\r\n");
+    }
+}
+
 /* After an error the operations that are not handed out yet are not handed out at all. */
 static void test_error_stops(void **state)
 {
@@ -643,6 +674,7 @@ int main(void)
         TEST(test_in_flight_limit),
         TEST(test_many_keys),
         TEST(test_error_in_the_middle),
+        TEST(test_lost_slot),
         TEST(test_error_stops),
         TEST(test_error_texts),
         TEST(test_updates_held_back),
