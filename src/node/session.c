@@ -1,8 +1,9 @@
 /* A connection's commands: those on one key take effect in their order, an RMW is a barrier for
  * later updates, updates become readable in their order, and answers leave in theirs. Where reads
- * are local and not linearizable (ENGINE_READS_FOLLOW) a read waits for all earlier updates, and an
- * update for all earlier reads: a read that still waits will see what others write meanwhile, which
- * may stand behind the update in the one order of all.
+ * are local and not linearizable (ENGINE_READS_FOLLOW) a read waits for everything earlier, and an
+ * update for all earlier reads: a read that still waits (for the lease, say) will see what others
+ * write meanwhile, which stands behind what a later read that was quicker has seen, or behind the
+ * update, in the one order of all.
  *
  * Issue order: an update is issued only after every earlier update of its session was, an RMW only
  * after every earlier update was answered. Completion order: an update that has all its
@@ -66,7 +67,7 @@ static bool may_start(const struct worker *w, const struct session *session, con
                       const struct call *c)
 {
     bool follows = (w->node->spaces[c->op.space].ops->traits & ENGINE_READS_FOLLOW) != 0;
-    if (follows && (c->update ? b->read : b->update)) {
+    if (follows && (b->read || (!c->update && b->update))) {
         return false; /* a local read shows only what this node has taken */
     }
     if (c->update) {

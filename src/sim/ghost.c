@@ -298,11 +298,16 @@ static bool deletes(const struct history_op *h)
            h->kind == HISTORY_DELETE_PRESENT;
 }
 
+/* What was answered to a process that still holds the answer back may yet be heard. */
 static void note_newest(struct newest *newest, const struct sim_op *op)
 {
     uint64_t version = stamp_version(op->version);
-    newest->unsure = newest->unsure || (op->h.outcome == HISTORY_UNKNOWN && deletes(&op->h));
-    if (op->h.outcome == HISTORY_OK && version > newest->version) {
+    bool heard = op->state == SIM_OP_OVER ? op->h.outcome == HISTORY_OK
+                                          : op->state == SIM_OP_ANSWERED && op->err == 0;
+    bool perhaps =
+        op->state == SIM_OP_OVER ? op->h.outcome == HISTORY_UNKNOWN : op->state == SIM_OP_TAKEN;
+    newest->unsure = newest->unsure || (perhaps && deletes(&op->h));
+    if (heard && version > newest->version) {
         newest->version = version;
         newest->absent = !sets_value(op) && op->h.kind != HISTORY_EXPIRE &&
                          op->h.kind != HISTORY_PERSIST &&
@@ -310,26 +315,8 @@ static void note_newest(struct newest *newest, const struct sim_op *op)
     }
 }
 
-static void check_newest_of(struct world *world, const struct machine *m, uint32_t key,
-                            const struct newest *newest)
-{
-    _Alignas(8) uint8_t buffer[STORE_INLINE_MAX];
-    bool corrupt = false;
-    store_online(m->eye);
-    struct store_value value = look_up(m, &world->clients.keys[key], buffer, &corrupt);
-    store_quiescent(m->eye);
-    store_offline(m->eye);
-    bool gone = !value.found && !newest->absent && !newest->unsure;
-    if (gone || corrupt || (value.found && stamp_version(value.meta.ts) < newest->version)) {
-        world_violation(world,
-                        "node %u has lost an update: of key %" PRIu32 " it has version %" PRIu64
-                        ", and somebody has heard of %" PRIu64,
-                        m->id, key, value.found ? stamp_version(value.meta.ts) : 0,
-                        newest->version);
-    }
-}
-
-void ghost_check_newest(struct world *world)
+/* The newest of each key that any answer of this life has named; the caller frees it. */
+static struct newest *gather_newest(const struct world *world)
 {
     const struct clients *cs = &world->clients;
     uint64_t from = 2 * world->lives[world->lives_n - 1];
@@ -337,17 +324,64 @@ void ghost_check_newest(struct world *world)
     HK_ASSERT(newest != NULL);
     for (size_t i = 0; i < cs->ops_n; i++) {
         const struct sim_op *op = &cs->ops[i];
-        if (!op->extra && op->state == SIM_OP_OVER && op->h.begin_us > from) {
+        if (!op->extra && op->state != SIM_OP_QUEUED && op->h.begin_us > from) {
             note_newest(&newest[op->key], op);
         }
     }
-    for (uint32_t key = 0; key < cs->keys_n; key++) {
+    return newest;
+}
+
+/* Whether the node has what the answer named, or what came after it. */
+static bool has_newest(const struct world *world, const struct machine *m, uint32_t key,
+                       const struct newest *newest, uint64_t *version_out)
+{
+    _Alignas(8) uint8_t buffer[STORE_INLINE_MAX];
+    bool corrupt = false;
+    store_online(m->eye);
+    struct store_value value = look_up(m, &world->clients.keys[key], buffer, &corrupt);
+    store_quiescent(m->eye);
+    store_offline(m->eye);
+    *version_out = value.found ? stamp_version(value.meta.ts) : 0;
+    bool gone = !value.found && !newest->absent && !newest->unsure;
+    return !gone && !corrupt && (!value.found || *version_out >= newest->version);
+}
+
+void ghost_check_newest(struct world *world)
+{
+    struct newest *newest = gather_newest(world);
+    for (uint32_t key = 0; key < world->clients.keys_n; key++) {
         for (nodeset rest = world->operator.wanted;
              newest[key].version > 0 && rest != 0 && !world_broken(world); rest &= rest - 1) {
-            check_newest_of(world, &world->machines[nodeset_first(rest)], key, &newest[key]);
+            const struct machine *m = &world->machines[nodeset_first(rest)];
+            uint64_t version = 0;
+            if (!has_newest(world, m, key, &newest[key], &version)) {
+                world_violation(world,
+                                "node %u has lost an update: of key %" PRIu32
+                                " it has version %" PRIu64 ", and somebody has heard of %" PRIu64,
+                                m->id, key, version, newest[key].version);
+            }
         }
     }
     free(newest);
+}
+
+/* Those of the nodes that have all that answers have named. */
+static nodeset level_members(const struct world *world, nodeset nodes)
+{
+    struct newest *newest = gather_newest(world);
+    nodeset level = nodes;
+    for (nodeset rest = nodes; rest != 0; rest &= rest - 1) {
+        const struct machine *m = &world->machines[nodeset_first(rest)];
+        for (uint32_t key = 0; key < world->clients.keys_n; key++) {
+            uint64_t version = 0;
+            if (newest[key].version > 0 && !has_newest(world, m, key, &newest[key], &version)) {
+                level &= ~nodeset_of(m->id);
+                break;
+            }
+        }
+    }
+    free(newest);
+    return level;
 }
 
 bool ghost_turned_over(const struct world *world)
@@ -621,7 +655,8 @@ nodeset ghost_whole_members(const struct world *world)
             whole |= nodeset_of(i);
         }
     }
-    return whole & ~pending_drops(world);
+    whole &= ~pending_drops(world);
+    return world->setup.sequential ? level_members(world, whole) : whole;
 }
 
 bool ghost_stranded(const struct world *world)

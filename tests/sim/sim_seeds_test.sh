@@ -55,6 +55,8 @@ run 3 $((seeds / 10)) --o3 --from 6000
 run 3 40 --engine zab --faults none --from 62 # 62, 66: an update overtook a read of its session
 run 3 58 --engine zab --from 3                # 25, 39, 84: a leader that had led all the while stood still
 run 5 10 --engine zab --from 3
+run 3 1 --engine zab --from 122 # only the dead of a lost majority had what was acknowledged
+run 3 1 --engine zab --from 392 # a session's reads waited for the lease, and were done in another order
 
 # Lanes bring what Hermes does not send again.
 run 3 $((seeds / 5)) --lanes --from 7000
