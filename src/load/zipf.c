@@ -76,3 +76,42 @@ double zipf_sum(const struct zipf *z)
     }
     return sum;
 }
+
+/* Beyond so many terms the first correction that is left out is below 1e-20. */
+#define TERMS 1024u
+
+/* The first and the third derivative of x^-a. */
+static double slope(double a, double x)
+{
+    return -a * pow(x, -a - 1.0);
+}
+
+static double third(double a, double x)
+{
+    return -a * (a + 1.0) * (a + 2.0) * pow(x, -a - 3.0);
+}
+
+double zipf_harmonic(uint64_t n, double exponent)
+{
+    HK_ASSERT(exponent > 0.0);
+    struct zipf z = {.exponent = exponent};
+    uint64_t from = n < TERMS ? n : TERMS;
+    double sum = 0.0;
+    for (uint64_t k = from; k > 0; k--) {
+        sum += hat(&z, (double)k);
+    }
+    if (n > from) {
+        double low = (double)from, high = (double)n;
+        sum += integral(&z, high) - integral(&z, low);
+        sum += (hat(&z, high) - hat(&z, low)) / 2.0;
+        sum += (slope(exponent, high) - slope(exponent, low)) / 12.0;
+        sum -= (third(exponent, high) - third(exponent, low)) / 720.0;
+    }
+    return sum;
+}
+
+double zipf_hit_rate(uint64_t cached, uint64_t n, double exponent)
+{
+    HK_ASSERT(n > 0 && cached <= n);
+    return zipf_harmonic(cached, exponent) / zipf_harmonic(n, exponent);
+}

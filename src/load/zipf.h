@@ -25,5 +25,11 @@ uint64_t zipf_draw(const struct zipf *z, struct random *random);
 double zipf_probability(const struct zipf *z, uint64_t rank, double sum);
 /* H: takes n steps. */
 double zipf_sum(const struct zipf *z);
+/* The same sum over ranks 1 .. n of any n, to the precision of a double, in about a thousand steps:
+ * the first are added, the others are an integral and its corrections (Euler and Maclaurin). */
+double zipf_harmonic(uint64_t n, double exponent);
+/* Which part of all requests is for the `cached` most popular of n keys: the hit rate of a cache
+ * that holds just these. 0 <= cached <= n, n > 0. */
+double zipf_hit_rate(uint64_t cached, uint64_t n, double exponent);
 
 #endif

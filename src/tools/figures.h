@@ -46,6 +46,7 @@ struct figure_run {
 struct figure {
     const char *id;    /* as the thesis numbers it */
     const char *title; /* with unit of y */
+    const char *by;    /* what has made it: "the cost model" */
     const char *x, *y; /* axes */
     bool x_log, y_log;
     void (*make)(struct figure_run *run);
@@ -95,6 +96,9 @@ void figure_progress(const struct figure_run *run, const char *what, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* ---- The figures ---- */
+void figure_hottest(struct figure_run *run);
+void figure_hit_rate(struct figure_run *run);
+void figure_servers(struct figure_run *run);
 void figure_uniform(struct figure_run *run);
 void figure_skew(struct figure_run *run);
 void figure_scaling(struct figure_run *run);

@@ -10,8 +10,9 @@
 static const char help[] =
     "usage: horkos figures --out DIR [OPTION...]\n"
     "\n"
-    "Draws the papers' figures again by the cost model, which plays their clusters with this\n"
-    "program's own nodes (docs/COST_MODEL.md), and compares what the papers say in numbers.\n"
+    "Draws the papers' figures again: those of Galene's chapter by its equations\n"
+    "(docs/GALENE_MODEL.md), the others by the cost model, which plays their clusters with this\n"
+    "program's own nodes (docs/COST_MODEL.md). Compares what the papers say in numbers.\n"
     "Writes figure-ID.csv, figure-ID.gp and, where gnuplot is installed, figure-ID.svg.\n"
     "Exit status: 0 all figures were made, 1 some were not, 2 a wrong option.\n"
     "\n"

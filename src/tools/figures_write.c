@@ -95,9 +95,9 @@ static int write_script(const struct figure_run *run, char path_out[PATH_BYTES])
     fprintf(file,
             "set terminal svg size 800,500 dynamic background rgb 'white'\n"
             "set output '%s/figure-%s.svg'\n"
-            "set title \"Figure %s, by the cost model: %s%s\\n%s\"\n"
+            "set title \"Figure %s, by %s: %s%s\\n%s\"\n"
             "set xlabel \"%s\"\nset ylabel \"%s\"\nset key outside right\nset grid\n%s%s",
-            run->options->out, f->id, f->id, f->title, run->options->quick ? " (quick)" : "",
+            run->options->out, f->id, f->id, f->by, f->title, run->options->quick ? " (quick)" : "",
             run->note, f->x, f->y, f->x_log ? "set logscale x 2\n" : "",
             f->y_log ? "set logscale y\n" : "set yrange [0:*]\n");
     write_curves(run, file);

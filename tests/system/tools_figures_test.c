@@ -89,6 +89,39 @@ static void test_lockstep_is_played(void **state)
     free(csv);
 }
 
+/* Sums alone: whatever the machine, these are the numbers (docs/GALENE_MODEL.md works them out). */
+static void test_analytical_figures(void **state)
+{
+    (void)state;
+    make("--only 3.3", "g");
+    make("--only 3.1", "g");
+    make("--only 3.8", "g");
+    make("--only 3.14", "g");
+    char *hits = contents("g/figure-3.3.csv");
+    double hit = value_at(hits, "\n3.3,zipf 0.99,0.1,");
+    assert_true(hit > 63.03 && hit < 63.04);
+    free(hits);
+    char *load = contents("g/figure-3.1.csv");
+    double hottest = value_at(load, "\n3.1,hottest server in the mean of 100 seeds,128,");
+    assert_true(hottest > 6.5 && hottest < 7.2);
+    free(load);
+    char *reads = contents("g/figure-3.8.csv");
+    double uniform = value_at(reads, "\n3.8,uniform by equation 3.5,0.99,");
+    double cached = value_at(reads, "\n3.8,ccKVS by equation 3.3,0.99,");
+    double base = value_at(reads, "\n3.8,base by sums,0.99,");
+    assert_true(uniform > 234.5 && uniform < 234.7);
+    assert_true(cached / uniform > 2.857 && cached / uniform < 2.858);
+    assert_true(base > 0.8 * uniform && base < uniform);
+    free(reads);
+    /* At 128 servers half a percent of writes makes a cache useless. */
+    char *servers = contents("g/figure-3.14.csv");
+    assert_true(value_at(servers, "\n3.14,ccKVS 0.2%,128,") >
+                value_at(servers, "\n3.14,uniform,128,"));
+    assert_true(value_at(servers, "\n3.14,ccKVS 1%,128,") <
+                value_at(servers, "\n3.14,uniform,128,"));
+    free(servers);
+}
+
 static void test_same_seed_same_file(void **state)
 {
     (void)state;
@@ -147,7 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quick_figure),        cmocka_unit_test(test_lockstep_is_played),
         cmocka_unit_test(test_same_seed_same_file), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_wrong_options),       cmocka_unit_test(test_analytical_figures),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -87,6 +87,37 @@ static void test_probabilities_sum_to_one(void **state)
     assert_true(fabs(all - 1.0) < 1e-9);
 }
 
+static void test_harmonic_numbers(void **state)
+{
+    (void)state;
+    static const double exponents[] = {0.2, 0.9, 0.99, 1.0, 1.01, 2.0};
+    static const uint64_t ns[] = {1, 2, 1000, 1023, 1024, 1025, 1026, 5000, 3000000};
+    for (size_t i = 0; i < sizeof exponents / sizeof exponents[0]; i++) {
+        for (size_t k = 0; k < sizeof ns / sizeof ns[0]; k++) {
+            struct zipf z;
+            zipf_init(&z, ns[k], exponents[i]);
+            double sum = zipf_sum(&z);
+            assert_true(fabs(zipf_harmonic(ns[k], exponents[i]) / sum - 1.0) < 1e-13);
+        }
+    }
+    assert_true(zipf_harmonic(0, 0.99) == 0.0);
+    assert_true(zipf_harmonic(2, 1.0) == 1.5);
+    /* 1 + 1/4 + 1/9 + ... is pi^2 / 6; what lies beyond n is 1/n less half of its square. */
+    assert_true(fabs(zipf_harmonic(1000000, 2.0) + 1e-6 - 0.5e-12 - 1.6449340668482264) < 1e-14);
+}
+
+/* A plain addition of all 250 million powers gives the same six digits. */
+static void test_hit_rates(void **state)
+{
+    (void)state;
+    assert_true(fabs(zipf_hit_rate(250000, 250000000, 0.90) - 0.422422) < 1e-6);
+    assert_true(fabs(zipf_hit_rate(250000, 250000000, 0.99) - 0.630370) < 1e-6);
+    assert_true(fabs(zipf_hit_rate(250000, 250000000, 1.01) - 0.675419) < 1e-6);
+    assert_true(zipf_hit_rate(0, 1000, 0.99) == 0.0);
+    assert_true(zipf_hit_rate(1000, 1000, 0.99) == 1.0);
+    assert_true(fabs(zipf_hit_rate(1, 2, 1.0) - 2.0 / 3.0) < 1e-15);
+}
+
 static void test_scattering_is_a_bijection(void **state)
 {
     (void)state;
@@ -204,6 +235,8 @@ int main(void)
         cmocka_unit_test(test_zipf_is_exact),
         cmocka_unit_test(test_a_wrong_exponent_is_noticed),
         cmocka_unit_test(test_probabilities_sum_to_one),
+        cmocka_unit_test(test_harmonic_numbers),
+        cmocka_unit_test(test_hit_rates),
         cmocka_unit_test(test_scattering_is_a_bijection),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_parse),
