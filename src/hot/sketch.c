@@ -2,9 +2,9 @@
  * Counting a key moves its counter to the next bucket, so the keys are always in order, and the
  * smallest is at hand when one has to go.
  *
- * The keys' bytes stand in a log, each behind a head {its counter, its length}. What has to go stays
- * there as a gap; when the end is reached, what is alive moves together. The log is twice as long
- * as what may be alive, so that moving costs no more per byte than appending did.
+ * The keys' bytes stand in a log, each behind a head {its counter, its length}. What has to go
+ * stays there as a gap; when the end is reached, what is alive moves together. The log is twice as
+ * long as what may be alive, so that moving costs no more per byte than appending did.
  *
  * S1. A counter in use is in the index, in the list of one bucket, and owns one record of the log.
  * S2. Buckets in use are not empty, and their counts rise from lowest to highest.
