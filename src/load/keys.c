@@ -13,8 +13,12 @@ void keys_init(struct keys *keys, const struct keys_config *config)
     HK_ASSERT(config->n > 0 && config->exponent >= 0.0);
     memset(keys, 0, sizeof *keys);
     keys->config = *config;
+    const struct keys_fold *f = &config->fold;
+    HK_ASSERT(f->ranks == 0 ||
+              (config->exponent > 0.0 && f->whole < f->hot_keys && f->hot_keys < config->n &&
+               f->hot_keys <= f->hot && f->hot < f->ranks));
     if (config->exponent > 0.0) {
-        zipf_init(&keys->zipf, config->n, config->exponent);
+        zipf_init(&keys->zipf, f->ranks > 0 ? f->ranks : config->n, config->exponent);
     }
     keys->half_bits = 1;
     while (keys->half_bits < 32 && (config->n - 1) >> (2 * keys->half_bits) != 0) {
@@ -64,10 +68,23 @@ uint64_t keys_of_rank(const struct keys *keys, uint64_t rank)
     return x;
 }
 
+/* The rank of the key that stands for a rank of the large system. */
+static uint64_t fold(const struct keys *keys, uint64_t rank)
+{
+    const struct keys_fold *f = &keys->config.fold;
+    if (f->ranks == 0 || rank < f->whole) {
+        return rank;
+    }
+    if (rank < f->hot) {
+        return f->whole + (rank - f->whole) % (f->hot_keys - f->whole);
+    }
+    return f->hot_keys + (rank - f->hot) % (keys->config.n - f->hot_keys);
+}
+
 uint64_t keys_draw(const struct keys *keys, struct random *random)
 {
     if (keys->config.exponent > 0.0) {
-        return keys_of_rank(keys, zipf_draw(&keys->zipf, random) - 1);
+        return keys_of_rank(keys, fold(keys, zipf_draw(&keys->zipf, random) - 1));
     }
     return random_below(random, keys->config.n);
 }

@@ -117,8 +117,9 @@ struct nudge {
 struct outbox {
     uint8_t *at;
     uint32_t capacity;
-    uint32_t sealed; /* bytes of finished frames */
-    uint32_t body;   /* bytes in the open frame's body; 0: none open */
+    uint32_t sealed;   /* bytes of finished frames */
+    uint32_t body;     /* bytes in the open frame's body; 0: none open */
+    uint32_t messages; /* in it, if it is for another node */
     uint8_t target_worker;
 };
 

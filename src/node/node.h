@@ -105,21 +105,23 @@ struct space_config {
 
 struct node_config {
     uint8_t self;
-    uint32_t workers;           /* 1 .. WORKERS_MAX */
-    uint16_t version_max;       /* newest version of the frames that it takes; 0: FRAME_VERSION */
-    uint64_t cluster;           /* id: strangers are told apart */
-    uint64_t seed;              /* of back-off, O1, cursors */
-    uint32_t calls_max;         /* operations in progress a worker; 0: 4096 */
-    uint32_t flows_max;         /* pending updates and replays a worker; 0: 4096 */
-    uint32_t sessions_max;      /* open sessions a worker; 0: 1024 */
-    uint32_t session_calls_max; /* unanswered requests a session; 0: 128 */
-    uint64_t parked_us;         /* a parked operation prods its key (mlt); 0: 10 ms */
-    uint64_t answer_us;         /* no operation stays unanswered longer; 0: 5 s */
-    uint64_t no_lease_us;       /* how long an operation waits for a lease; 0: the lease time */
-    uint32_t rmw_tries_max;     /* how often a lost RMW is tried again; 0: 64 */
-    uint32_t chunk_bytes;       /* of a join's transfer; 0: 64 KiB */
-    uint64_t sweep_us;          /* one pass of the background sweep over a store; 0: 1 s */
-    struct view_config view;    /* self, nonce and configured included */
+    uint32_t workers;            /* 1 .. WORKERS_MAX */
+    uint16_t version_max;        /* newest version of the frames that it takes; 0: FRAME_VERSION */
+    uint64_t cluster;            /* id: strangers are told apart */
+    uint64_t seed;               /* of back-off, O1, cursors */
+    uint32_t calls_max;          /* operations in progress a worker; 0: 4096 */
+    uint32_t flows_max;          /* pending updates and replays a worker; 0: 4096 */
+    uint32_t sessions_max;       /* open sessions a worker; 0: 1024 */
+    uint32_t session_calls_max;  /* unanswered requests a session; 0: 128 */
+    uint64_t parked_us;          /* a parked operation prods its key (mlt); 0: 10 ms */
+    uint64_t answer_us;          /* no operation stays unanswered longer; 0: 5 s */
+    uint64_t no_lease_us;        /* how long an operation waits for a lease; 0: the lease time */
+    uint32_t rmw_tries_max;      /* how often a lost RMW is tried again; 0: 64 */
+    uint32_t chunk_bytes;        /* of a join's transfer; 0: 64 KiB */
+    uint32_t frame_messages_max; /* messages in one frame, outside of lanes; 0: as many as fit.
+                                    For comparisons: what gathering them is worth */
+    uint64_t sweep_us;           /* one pass of the background sweep over a store; 0: 1 s */
+    struct view_config view;     /* self, nonce and configured included */
     struct space_config spaces[SPACES_MAX];
     uint64_t rules_off;      /* HK_MUTANTS builds only: bits of enum node_rule, ... */
     uint64_t view_rules_off; /* ... and of enum view_rule */

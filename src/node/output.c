@@ -65,6 +65,7 @@ static void send_box(struct worker *w, uint8_t to, struct outbox *box)
     frame_to(w, &f, to, box->target_worker, box->body);
     uint32_t n = frame_seal(&f, box->at);
     box->body = 0;
+    box->messages = 0;
     w->stats.frames_out++;
     w->stats.bytes_out += n;
     if (n > FRAME_GIVEN && w->node->env.give != NULL) {
@@ -118,14 +119,21 @@ void output_message(struct worker *w, uint8_t to, uint8_t target_worker, const s
     output_value(w, to, target_worker, msg, NULL);
 }
 
+static bool box_full(const struct worker *w, const struct outbox *box, uint32_t bytes)
+{
+    uint32_t most = w->node->config.frame_messages_max;
+    return box->body + bytes > FRAME_FULL || (most > 0 && box->messages >= most);
+}
+
 /* Adds `bytes` bytes to the open frame and says where they stand. */
 static uint8_t *box_room(struct worker *w, uint8_t to, uint8_t target_worker, uint32_t bytes)
 {
     struct outbox *box = &w->out[to];
-    if (box->body > 0 && (box->target_worker != target_worker || box->body + bytes > FRAME_FULL)) {
+    if (box->body > 0 && (box->target_worker != target_worker || box_full(w, box, bytes))) {
         send_box(w, to, box);
     }
     box->target_worker = target_worker;
+    box->messages++;
     uint32_t at = FRAME_HEADER + box->body;
     box_reserve(box, at + bytes);
     box->body += bytes;

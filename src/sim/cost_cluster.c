@@ -243,8 +243,11 @@ void cost_cluster_run(struct cost_cluster *c, const struct cost_load *load,
         c->load.window = c->setup.window_most;
     }
     c->cpu = cost_scale(c->setup.machine, &cost_measured, load->exponent > 0);
-    struct keys_config keys = {
-        .n = c->setup.keys, .exponent = load->exponent, .scramble = true, .seed = c->setup.seed};
+    struct keys_config keys = {.n = c->setup.keys,
+                               .exponent = load->exponent,
+                               .scramble = true,
+                               .seed = c->setup.seed,
+                               .fold = load->fold};
     keys_init(&c->keys, &keys);
     random_init(&c->random, load->seed);
     random_init(&c->random_delay, load->seed ^ UINT64_C(0x9e3779b97f4a7c15));

@@ -31,6 +31,7 @@ struct cost_setup {
     uint32_t window_most; /* sessions a worker; 0: the machine's */
     uint64_t keys;        /* all of them exist from the start */
     uint32_t value_bytes;
+    uint32_t frame_messages_max; /* 0: as many messages share a packet as there are; 1: none do */
     bool async_reads;
     uint32_t lease_us; /* 0: 500 ms */
     uint64_t seed;
@@ -38,7 +39,8 @@ struct cost_setup {
 
 struct cost_load {
     uint32_t writes_ppm;
-    double exponent;     /* of Zipf's law; 0: uniform, no key is in a cache */
+    double exponent; /* of Zipf's law; 0: uniform, no key is in a cache */
+    struct keys_fold fold;
     uint32_t window;     /* requests in flight a worker; 0: the setup's */
     uint32_t delays_ppm; /* so many frames are held back ... */
     uint64_t delay_ns;   /* ... for so long */

@@ -24,6 +24,7 @@ static int create_node(struct cost_cluster *c, uint8_t i)
         .calls_max = 2 * setup->window_most + 64,
         .flows_max = 4096,
         .sessions_max = setup->window_most,
+        .frame_messages_max = setup->frame_messages_max,
         .sweep_us = 1000000000, /* the papers' systems have no such walk */
         .view = {.self = i,
                  .nonce = cost_nonce(i),

@@ -13,8 +13,8 @@
 
 static union engines_config config;
 
-static struct cost_cluster *cluster_of(const char *engine, uint32_t nodes, uint32_t workers,
-                                       uint64_t keys)
+static struct cost_cluster *cluster_with(const char *engine, uint32_t nodes, uint32_t workers,
+                                         uint64_t keys, uint32_t frame_messages_max)
 {
     struct cost_cluster *c;
     const struct engine_ops *ops = engines_find(engine);
@@ -27,9 +27,16 @@ static struct cost_cluster *cluster_of(const char *engine, uint32_t nodes, uint3
                                .workers = workers,
                                .keys = keys,
                                .value_bytes = 32,
+                               .frame_messages_max = frame_messages_max,
                                .seed = 7};
     assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
     return c;
+}
+
+static struct cost_cluster *cluster_of(const char *engine, uint32_t nodes, uint32_t workers,
+                                       uint64_t keys)
+{
+    return cluster_with(engine, nodes, workers, keys, 0);
 }
 
 static struct cost_cluster *cluster_make(uint32_t nodes, uint32_t workers, uint64_t keys)
@@ -103,6 +110,20 @@ static void test_questions_to_the_tail_are_messages(void **state)
     cost_cluster_destroy(c);
 }
 
+static void test_messages_in_frames_of_their_own(void **state)
+{
+    (void)state;
+    double per_frame[2];
+    for (uint32_t most = 0; most <= 1; most++) {
+        struct cost_cluster *c = cluster_with("hermes", 3, 4, 100000, most);
+        struct cost_result r = run(c, 1000000, 0);
+        per_frame[most] = (double)r.messages / (double)r.frames;
+        cost_cluster_destroy(c);
+    }
+    assert_true(per_frame[0] > 3);
+    assert_true(per_frame[1] > 0.99 && per_frame[1] <= 1); /* heartbeats are no messages */
+}
+
 static void test_same_seed_same_result(void **state)
 {
     (void)state;
@@ -167,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_reads_alone_meet_the_calibration),
         cmocka_unit_test(test_writes_cost_what_they_do),
         cmocka_unit_test(test_questions_to_the_tail_are_messages),
+        cmocka_unit_test(test_messages_in_frames_of_their_own),
         cmocka_unit_test(test_same_seed_same_result),
         cmocka_unit_test(test_crash_stops_writes_for_a_lease),
         cmocka_unit_test(test_bounds),

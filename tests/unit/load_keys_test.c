@@ -169,6 +169,42 @@ static void test_keys(void **state)
     assert_in_range(uniform, 49000, 51000);
 }
 
+/* A tenth of a percent of the keys stands for all of 250 millions. */
+static void test_fold(void **state)
+{
+    (void)state;
+    enum { KEYS = 50000, WHOLE = 100, HOT_KEYS = 1000, COUNT = 400000 };
+    struct keys keys;
+    struct keys_config config = {
+        .n = KEYS,
+        .exponent = 0.99,
+        .fold = {.ranks = 250000000, .whole = WHOLE, .hot = 250000, .hot_keys = HOT_KEYS}};
+    keys_init(&keys, &config);
+    static uint32_t seen[KEYS];
+    memset(seen, 0, sizeof seen);
+    struct random r;
+    random_init(&r, 3);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint64_t key = keys_draw(&keys, &r);
+        assert_in_range(key, 0, KEYS - 1);
+        seen[key]++;
+    }
+    double h = zipf_harmonic(250000000, 0.99);
+    uint32_t hot = 0, most_of_the_rest = 0, least_hot = COUNT;
+    for (uint32_t k = 0; k < KEYS; k++) {
+        if (k < HOT_KEYS) {
+            hot += seen[k];
+            least_hot = seen[k] < least_hot ? seen[k] : least_hot;
+        } else {
+            most_of_the_rest = seen[k] > most_of_the_rest ? seen[k] : most_of_the_rest;
+        }
+    }
+    assert_true(fabs(hot / (double)COUNT - zipf_hit_rate(250000, 250000000, 0.99)) < 0.004);
+    assert_true(fabs(seen[0] * h / COUNT - 1) < 0.03);
+    /* What is cached there stands out here as well: a sketch finds it. */
+    assert_true(least_hot > most_of_the_rest);
+}
+
 static void test_parse(void **state)
 {
     (void)state;
@@ -239,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_hit_rates),
         cmocka_unit_test(test_scattering_is_a_bijection),
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_fold),
         cmocka_unit_test(test_parse),
         cmocka_unit_test(test_mix),
         cmocka_unit_test(test_schedule),
