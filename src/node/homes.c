@@ -44,6 +44,21 @@ struct slot_home homes_of(const struct space *space, struct bytes key)
         atomic_load_explicit(&space->homes[slot_of_key(key)], memory_order_acquire));
 }
 
+bool node_homes(const struct node *node, uint32_t index, struct slot_home *homes_out,
+                uint64_t *version_out)
+{
+    if (index >= SPACES_MAX || node->spaces[index].homes == NULL) {
+        return false;
+    }
+    const struct space *space = &node->spaces[index];
+    *version_out = atomic_load_explicit(&space->map_version, memory_order_acquire);
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) {
+        homes_out[i] =
+            slot_home_unpack(atomic_load_explicit(&space->homes[i], memory_order_acquire));
+    }
+    return true;
+}
+
 bool homes_blank_readable(const struct worker *w, uint8_t index, struct bytes key)
 {
     const struct space *space = &w->node->spaces[index];

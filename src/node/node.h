@@ -221,6 +221,12 @@ struct node_status {
 };
 void node_status(const struct node *node, uint64_t now_us, struct node_status *status_out);
 
+/* Which node is the home of which slot of a space, as this node's map says: HASH_SLOTS entries, of
+ * two maps if it changes meanwhile. version_out: of the map, 0: there is none yet. False: keys of
+ * this space have no homes. Any thread. */
+bool node_homes(const struct node *node, uint32_t space, struct slot_home *homes_out,
+                uint64_t *version_out) __attribute__((warn_unused_result));
+
 /* The store of a space: for tests and the simulator's comparison of replicas. */
 struct store *node_store(struct node *node, uint32_t space);
 struct store_thread *worker_store_thread(struct worker *worker, uint32_t space);

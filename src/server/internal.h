@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "base/list.h"
 #include "base/random.h"
 #include "net/gate.h"
@@ -328,6 +330,21 @@ void server_port_stats(const struct server *s, struct port_stats *sum_out);
 /* Why these survivors do not fit, in a sentence; NULL: they do. */
 const char *server_recover_invalid(const struct node_status *status, uint8_t self,
                                    nodeset configured, nodeset survivors);
+
+/* ---- status_slots.c ---- */
+
+void server_reply_slots(struct server_worker *w, uint32_t n, const struct bytes *args,
+                        struct resp_out *out);
+/* What HORKOS STATUS tells of a space whose keys have homes: adds to its object. */
+void server_add_slots(const struct server *s, uint32_t space, json_t *to);
+/* {"epoch", "change"} of a map's version. */
+json_t *server_map_json(uint64_t version);
+/* A space's number in decimal. */
+bool server_space_parse(struct bytes text, uint32_t *space_out);
+/* Whether keys of the space have homes. */
+bool server_space_homed(const struct server *s, uint32_t space);
+/* Why a space has no slots, in text; NULL: it has. */
+const char *server_slots_refused(const struct server *s, uint32_t space, char text[128]);
 
 /* ---- control.c: worker 0's duties around its polls ---- */
 

@@ -57,6 +57,7 @@ static json_t *spaces_of(const struct server *s)
         json_object_set_new(space, "tombstones", number(stats.tombstones));
         json_object_set_new(space, "bytes", number(stats.bytes_used));
         json_object_set_new(space, "bytes_mapped", number(stats.bytes_mapped));
+        server_add_slots(s, i, space);
         json_array_append_new(spaces, space);
     }
     return spaces;
@@ -291,6 +292,10 @@ static void reply_help(struct resp_out *out)
         "RECOVER <id> [<id> ...]",
         "    The operator's word that only these nodes are left: they form a new generation.",
         "    Writes that only the others knew are lost. `horkos recover` asks first.",
+        "SLOTS [<space>]",
+        "    Which node is the home of which hash slot, as JSON; engine galene only.",
+        "KEYSLOT <key>",
+        "    The hash slot of a key, as Redis Cluster computes it.",
         "LEAVE",
         "    Leaves the cluster gracefully and stops the process, as SIGTERM does.",
         "HELP",
@@ -314,6 +319,10 @@ bool server_horkos(void *worker, uint32_t n, const struct bytes *args, struct re
         reply_status(w, out);
     } else if (n >= 2 && is(args[0], "recover")) {
         reply_recover(w, n - 1, args + 1, out);
+    } else if (n <= 2 && is(args[0], "slots")) {
+        server_reply_slots(w, n - 1, args + 1, out);
+    } else if (n == 2 && is(args[0], "keyslot")) {
+        resp_out_number(out, slot_of_key(args[1]));
     } else if (n == 1 && is(args[0], "leave")) {
         server_stop(w->server, false);
         resp_out_simple(out, "OK");

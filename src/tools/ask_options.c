@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/node.h"
 #include "tools/commands.h"
 #include "tools/options.h"
 
 #define PORT_DEFAULT 6379u
-#define RECOVER_WAIT_S 60u
-
-static const char *const names[] = {[ASK_STATUS] = "status", [ASK_RECOVER] = "recover"};
+#define WAIT_S 60u
 
 static const char status_help[] =
     "usage: horkos status [OPTION...]\n"
@@ -31,6 +30,16 @@ static const char recover_help[] =
     "says so, and asks.\n"
     "Exit status: 0 the node serves again, 1 it does not, or the answer was no, 2 nobody answers,\n"
     "it wants a password, or a wrong option.\n"
+    "\n";
+
+static const char slots_help[] =
+    "usage: horkos slots [OPTION...]\n"
+    "\n"
+    "Which node is the home of which hash slots, in spaces of engine galene: how many each node\n"
+    "has, which are moving, and which are lost because their home died. With --empty-lost: gives\n"
+    "up what lost slots held, so that their keys can be written again. It says so, and asks.\n"
+    "Exit status: 0 all slots have a home, 1 some have none, or the answer was no, 2 nobody\n"
+    "answers, it wants a password, or a wrong option.\n"
     "\n";
 
 static const char common_help[] =
@@ -57,6 +66,19 @@ static const char recover_more[] =
     "  horkos recover -p 7001          node 1 is all that is left of three\n"
     "  horkos recover -p 7001 1 4      nodes 1 and 4 are what is left of five\n";
 
+static const char slots_more[] =
+    "  --space N         only this space\n"
+    "  --empty-lost      empties the lost slots and gives each a home again\n"
+    "  --yes             with --empty-lost: does not ask\n"
+    "  --wait SECONDS    with --empty-lost: how long to wait until it is done (60)\n"
+    "  --json            prints all of it as JSON\n"
+    "  --help            this text\n"
+    "\n"
+    "examples:\n"
+    "  horkos slots -p 7001\n"
+    "  horkos slots -p 7001 --json | jq '.spaces[].runs[] | select(.state == \"lost\")'\n"
+    "  horkos slots -p 7001 --empty-lost\n";
+
 enum option_id {
     OPTION_HOST = 256,
     OPTION_SOCKET,
@@ -65,6 +87,8 @@ enum option_id {
     OPTION_JSON,
     OPTION_YES,
     OPTION_WAIT,
+    OPTION_SPACE,
+    OPTION_EMPTY_LOST,
     OPTION_HELP,
 };
 
@@ -91,11 +115,36 @@ static const struct option recover_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+static const struct option slots_options[] = {
+    {"port", required_argument, NULL, 'p'},
+    {"host", required_argument, NULL, OPTION_HOST},
+    {"socket", required_argument, NULL, OPTION_SOCKET},
+    {"user", required_argument, NULL, OPTION_USER},
+    {"password-file", required_argument, NULL, OPTION_PASSWORD_FILE},
+    {"space", required_argument, NULL, OPTION_SPACE},
+    {"empty-lost", no_argument, NULL, OPTION_EMPTY_LOST},
+    {"yes", no_argument, NULL, OPTION_YES},
+    {"wait", required_argument, NULL, OPTION_WAIT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct {
+    const char *name;
+    const char *help, *more; /* before and after what is common */
+    const struct option *options;
+} asks[] = {
+    [ASK_STATUS] = {"status", status_help, status_more, status_options},
+    [ASK_RECOVER] = {"recover", recover_help, recover_more, recover_options},
+    [ASK_SLOTS] = {"slots", slots_help, slots_more, slots_options},
+};
+
 static void print_help(enum ask_command command)
 {
-    fputs(command == ASK_STATUS ? status_help : recover_help, stdout);
+    fputs(asks[command].help, stdout);
     fputs(common_help, stdout);
-    fputs(command == ASK_STATUS ? status_more : recover_more, stdout);
+    fputs(asks[command].more, stdout);
 }
 
 static bool read_password(const char *name, const char *path, struct ask_options *o)
@@ -151,6 +200,15 @@ static bool parse_one(const char *name, int id, const char *text, struct ask_opt
         }
         o->wait_s = (uint32_t)number;
         return true;
+    case OPTION_SPACE:
+        if (!options_number(name, "--space", text, 0, SPACES_MAX - 1, &number)) {
+            return false;
+        }
+        o->space = (uint32_t)number;
+        return true;
+    case OPTION_EMPTY_LOST:
+        o->empty_lost = true;
+        return true;
     default:
         return false;
     }
@@ -178,6 +236,10 @@ static bool is_complete(const char *name, const struct ask_options *o, bool port
         fprintf(stderr, "horkos %s: --user needs --password-file\n", name);
         return false;
     }
+    if (o->empty_lost && o->json) {
+        fprintf(stderr, "horkos %s: either --empty-lost or --json\n", name);
+        return false;
+    }
     return true;
 }
 
@@ -185,10 +247,11 @@ int ask_options_parse(enum ask_command command, int argc, char **argv,
                       struct ask_options *options_out, bool *help_out)
 {
     struct ask_options *o = options_out;
-    const char *name = names[command];
-    const struct option *options = command == ASK_STATUS ? status_options : recover_options;
+    const char *name = asks[command].name;
+    const struct option *options = asks[command].options;
+    const char *for_order = NULL;
     bool port_or_host = false;
-    *o = (struct ask_options){.wait_s = RECOVER_WAIT_S};
+    *o = (struct ask_options){.wait_s = WAIT_S, .space = SPACES_MAX};
     o->address.target = (struct resp_client_target){.host = "127.0.0.1", .port = PORT_DEFAULT};
     *help_out = false;
     optind = 0;
@@ -206,10 +269,15 @@ int ask_options_parse(enum ask_command command, int argc, char **argv,
             return STATUS_USAGE;
         }
         port_or_host = port_or_host || id == 'p' || id == OPTION_HOST;
+        for_order = id == OPTION_YES ? "--yes" : id == OPTION_WAIT ? "--wait" : for_order;
     }
-    if (command == ASK_STATUS && optind < argc) {
-        fprintf(stderr, "horkos status: what does \"%s\" mean? See horkos status --help\n",
-                argv[optind]);
+    if (command == ASK_SLOTS && for_order != NULL && !o->empty_lost) {
+        fprintf(stderr, "horkos slots: %s is for --empty-lost\n", for_order);
+        return STATUS_USAGE;
+    }
+    if (command != ASK_RECOVER && optind < argc) {
+        fprintf(stderr, "horkos %s: what does \"%s\" mean? See horkos %s --help\n", name,
+                argv[optind], name);
         return STATUS_USAGE;
     }
     if (!parse_ids(name, argc - optind, argv + optind, o)) {

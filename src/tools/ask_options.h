@@ -1,4 +1,5 @@
-/* The command lines of the commands that ask a node: `horkos status` and `horkos recover`. */
+/* The command lines of the commands that ask a node: `horkos status`, `horkos recover` and
+ * `horkos slots`. */
 #ifndef HORKOS_TOOLS_ASK_OPTIONS_H
 #define HORKOS_TOOLS_ASK_OPTIONS_H
 
@@ -10,14 +11,16 @@
 
 #define ASK_PASSWORD_MAX 512u
 
-enum ask_command { ASK_STATUS, ASK_RECOVER };
+enum ask_command { ASK_STATUS, ASK_RECOVER, ASK_SLOTS };
 
 struct ask_options {
     struct node_address address; /* lies in the command line and in `password` */
     char password[ASK_PASSWORD_MAX];
-    bool json;         /* status */
-    bool yes;          /* recover */
-    uint32_t wait_s;   /* recover: how long until the node serves */
+    bool json;         /* status, slots */
+    bool yes;          /* recover, slots */
+    uint32_t wait_s;   /* recover, slots: how long until it is done */
+    uint32_t space;    /* slots; SPACES_MAX: all */
+    bool empty_lost;   /* slots */
     nodeset survivors; /* recover; 0: the node itself */
 };
 

@@ -10,6 +10,8 @@ const struct command commands[] = {
     {"dev", "a whole cluster on this machine, for trying and developing", dev_command},
     {"status", "what a node says about itself and its cluster", status_command},
     {"recover", "lets the survivors go on after a majority was lost for good", recover_command},
+    {"slots", "which node is the home of which keys, and giving up lost ones (galene)",
+     slots_command},
     {"sim", "the deterministic simulator: seeds, faults, checkers", sim_command},
     {"explore", "every state of small models of the protocols, the shortest violation",
      explore_command},

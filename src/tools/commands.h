@@ -25,6 +25,7 @@ int server_command(int argc, char **argv);
 int dev_command(int argc, char **argv);
 int status_command(int argc, char **argv);
 int recover_command(int argc, char **argv);
+int slots_command(int argc, char **argv);
 int sim_command(int argc, char **argv);
 int explore_command(int argc, char **argv);
 int torture_command(int argc, char **argv);

@@ -121,6 +121,20 @@ enum node_report_result node_connect(struct resp_client *client, const struct no
     return authenticate(client, address, timeout_ms, why_out, size);
 }
 
+enum node_report_result node_ask(struct resp_client *client, uint32_t n, const struct bytes *args,
+                                 uint32_t timeout_ms, struct resp_client_reply *reply_out,
+                                 char *why_out, uint32_t size)
+{
+    int err = resp_client_call(client, n, args, timeout_ms, reply_out);
+    if (err != HK_OK) {
+        return say_failure(client, err, why_out, size);
+    }
+    if (reply_out->kind == RESP_CLIENT_ERROR) {
+        return say_error(client, reply_out->text, why_out, size);
+    }
+    return NODE_REPORT_OK;
+}
+
 static enum node_report_result ask(struct resp_client *client, uint32_t timeout_ms,
                                    struct node_report *report_out, char *why_out, uint32_t size)
 {
@@ -129,12 +143,9 @@ static enum node_report_result ask(struct resp_client *client, uint32_t timeout_
     struct bytes args[2] = {bytes_of(command, sizeof command - 1),
                             bytes_of(subcommand, sizeof subcommand - 1)};
     struct resp_client_reply reply;
-    int err = resp_client_call(client, 2, args, timeout_ms, &reply);
-    if (err != HK_OK) {
-        return say_failure(client, err, why_out, size);
-    }
-    if (reply.kind == RESP_CLIENT_ERROR) {
-        return say_error(client, reply.text, why_out, size);
+    enum node_report_result result = node_ask(client, 2, args, timeout_ms, &reply, why_out, size);
+    if (result != NODE_REPORT_OK) {
+        return result;
     }
     if (reply.kind != RESP_CLIENT_BULK || !node_report_parse(reply.text, report_out)) {
         snprintf(why_out, size, "%s does not answer HORKOS STATUS as a node of horkos does",

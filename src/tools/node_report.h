@@ -48,6 +48,11 @@ enum node_report_result node_report_fetch(const struct node_address *address, ui
 enum node_report_result node_connect(struct resp_client *client, const struct node_address *address,
                                      uint32_t timeout_ms, char *why_out, uint32_t size);
 
+/* Asks on such a connection; an error that the node answers is said in words as well. */
+enum node_report_result node_ask(struct resp_client *client, uint32_t n, const struct bytes *args,
+                                 uint32_t timeout_ms, struct resp_client_reply *reply_out,
+                                 char *why_out, uint32_t size);
+
 /* The text of an error as it may be printed. */
 void node_error_text(struct bytes error, char *text_out, uint32_t size);
 

@@ -2,17 +2,14 @@
  * what a node does with the order. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/err.h"
+#include "tools/ask_node.h"
 #include "tools/ask_options.h"
 #include "tools/commands.h"
 #include "tools/node_report.h"
 
-#define ANSWER_MS 5000u
 #define POLL_MS 50u
 
 /* Prints "1, 2". */
@@ -70,62 +67,17 @@ static void explain(const struct node_report *report, nodeset survivors)
     fflush(stdout);
 }
 
-/* STATUS_OK: go on. */
-static int confirm(const struct ask_options *options)
-{
-    char answer[16];
-    if (options->yes) {
-        return STATUS_OK;
-    }
-    if (!isatty(STDIN_FILENO)) {
-        fprintf(stderr, "horkos recover: nothing was done; --yes goes on without asking\n");
-        return STATUS_USAGE;
-    }
-    printf("\nType yes to go on: ");
-    fflush(stdout);
-    if (fgets(answer, sizeof answer, stdin) == NULL || strcmp(answer, "yes\n") != 0) {
-        printf("nothing was done\n");
-        return STATUS_FAILED;
-    }
-    return STATUS_OK;
-}
-
-static int unreachable(enum node_report_result result, const char *why)
-{
-    fprintf(stderr, "horkos recover: %s%s\n", why,
-            result == NODE_REPORT_DENIED ? "; give --password-file" : "");
-    return STATUS_USAGE;
-}
-
 static int give_order(const struct ask_options *options, nodeset survivors)
 {
     struct bytes args[2 + NODES_MAX] = {bytes_of("HORKOS", 6), bytes_of("RECOVER", 7)};
     char ids[NODES_MAX][4];
     uint32_t n = 2;
-    char why[400];
-    struct resp_client client;
-    struct resp_client_reply reply;
     for (; survivors != 0; survivors &= survivors - 1) {
         char *id = ids[n - 2];
         int length = snprintf(id, sizeof ids[0], "%u", nodeset_first(survivors));
         args[n++] = bytes_of(id, (uint32_t)length);
     }
-    resp_client_init(&client);
-    int status = STATUS_OK;
-    enum node_report_result result =
-        node_connect(&client, &options->address, ANSWER_MS, why, sizeof why);
-    if (result != NODE_REPORT_OK) {
-        status = unreachable(result, why);
-    } else if (resp_client_call(&client, n, args, ANSWER_MS, &reply) != HK_OK) {
-        fprintf(stderr, "horkos recover: %s; the order may have been taken\n", client.why);
-        status = STATUS_FAILED;
-    } else if (reply.kind == RESP_CLIENT_ERROR) {
-        node_error_text(reply.text, why, sizeof why);
-        fprintf(stderr, "horkos recover: the node refuses: %s\n", why);
-        status = STATUS_FAILED;
-    }
-    resp_client_deinit(&client);
-    return status;
+    return ask_order("recover", &options->address, n, args);
 }
 
 /* Waits until the node serves, and prints how it is then, or when the time is up. */
@@ -137,7 +89,7 @@ static int wait_until_it_serves(const struct ask_options *options)
         struct node_report report;
         char why[400];
         enum node_report_result result =
-            node_report_fetch(&options->address, ANSWER_MS, &report, why, sizeof why);
+            node_report_fetch(&options->address, ASK_ANSWER_MS, &report, why, sizeof why);
         bool serves = result == NODE_REPORT_OK && report.can_serve;
         if (serves || clock_boot_us() >= end_us) {
             if (!serves) {
@@ -203,9 +155,9 @@ int recover_command(int argc, char **argv)
         return status;
     }
     enum node_report_result result =
-        node_report_fetch(&options.address, ANSWER_MS, &report, why, sizeof why);
+        node_report_fetch(&options.address, ASK_ANSWER_MS, &report, why, sizeof why);
     if (result != NODE_REPORT_OK) {
-        return unreachable(result, why);
+        return ask_unreachable("recover", result, why);
     }
     nodeset survivors = options.survivors;
     if (survivors == 0 && report.node >= 0 && report.node < (int64_t)NODES_MAX) {
@@ -214,7 +166,7 @@ int recover_command(int argc, char **argv)
     status = recoverable(&report, survivors);
     if (status == STATUS_OK) {
         explain(&report, survivors);
-        status = confirm(&options);
+        status = ask_confirm("recover", options.yes);
     }
     node_report_deinit(&report);
     if (status == STATUS_OK) {

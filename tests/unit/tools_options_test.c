@@ -1,5 +1,5 @@
-/* The command lines of server, dev, status and recover: what they take, and what they refuse. The
- * messages go to standard error, which is a file here. */
+/* The command lines of server, dev, status, recover and slots: what they take and what they
+ * refuse. The messages go to standard error, which is a file here. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "node/node.h"
 #include "tools/ask_options.h"
 #include "tools/commands.h"
 #include "tools/dev_options.h"
@@ -247,7 +248,7 @@ static int parse_ask(enum ask_command command, struct line *line, const char *te
     return status;
 }
 
-static void status_and_recover_take(void **state)
+static void asking_commands_take(void **state)
 {
     (void)state;
     struct line line;
@@ -272,9 +273,20 @@ static void status_and_recover_take(void **state)
     assert_true(o.survivors == (nodeset_of(0) | nodeset_of(3) | nodeset_of(63)));
     assert_true(o.yes);
     assert_int_equal(o.wait_s, 5);
+
+    assert_int_equal(parse_ask(ASK_SLOTS, &line, "slots -p 7002", &o), STATUS_OK);
+    assert_int_equal(o.space, SPACES_MAX);
+    assert_false(o.empty_lost);
+    assert_int_equal(parse_ask(ASK_SLOTS, &line, "slots --space 2 --json", &o), STATUS_OK);
+    assert_int_equal(o.space, 2);
+    assert_true(o.json);
+    assert_int_equal(parse_ask(ASK_SLOTS, &line, "slots --wait 5 --empty-lost --yes", &o),
+                     STATUS_OK);
+    assert_true(o.empty_lost && o.yes);
+    assert_int_equal(o.wait_s, 5);
 }
 
-static void status_and_recover_refuse(void **state)
+static void asking_commands_refuse(void **state)
 {
     (void)state;
     static const struct refusal refusals[] = {
@@ -292,12 +304,21 @@ static void status_and_recover_refuse(void **state)
         {"recover 64", "0 to 63"},
         {"recover x", "\"x\""},
         {"recover --wait 0", "1 to"},
+        {"recover --empty-lost", "no option --empty-lost"},
+        {"slots 3", "horkos slots: what does \"3\" mean"},
+        {"slots --space 16", "0 to 15"},
+        {"slots --yes", "--yes is for --empty-lost"},
+        {"slots --wait 3", "--wait is for --empty-lost"},
+        {"slots --empty-lost --json", "either --empty-lost or --json"},
+        {"slots --empty-losd", "--empty-lost?"},
     };
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct line line;
         struct ask_options o;
         struct caught caught;
-        enum ask_command command = refusals[i].line[0] == 's' ? ASK_STATUS : ASK_RECOVER;
+        enum ask_command command = refusals[i].line[0] == 'r'   ? ASK_RECOVER
+                                   : refusals[i].line[1] == 't' ? ASK_STATUS
+                                                                : ASK_SLOTS;
         catch_begin(&caught);
         int status = parse_ask(command, &line, refusals[i].line, &o);
         catch_end(&caught);
@@ -386,8 +407,8 @@ int main(void)
         cmocka_unit_test(dev_refuses),
         cmocka_unit_test(dev_bounds_its_sets),
         cmocka_unit_test(default_folder),
-        cmocka_unit_test(status_and_recover_take),
-        cmocka_unit_test(status_and_recover_refuse),
+        cmocka_unit_test(asking_commands_take),
+        cmocka_unit_test(asking_commands_refuse),
         cmocka_unit_test(password_is_a_files_first_line),
         cmocka_unit_test(server_options),
         cmocka_unit_test(nearest_name),
