@@ -66,10 +66,10 @@ static bool own_key(struct worker *w, struct call *c)
 }
 
 /* Value and argument are the request's until the call has to outlive it. */
-static bool own_rest(struct worker *w, struct call *c)
+bool call_own(struct worker *w, struct call *c)
 {
     uint32_t n = c->op.value.n + c->op.arg.n;
-    if (c->extra != NULL || n == 0) {
+    if (c->owned || c->extra != NULL || n == 0) {
         c->owned = true;
         return true;
     }
@@ -148,7 +148,7 @@ static void pass_baton(struct worker *w, struct call *c)
 
 void call_release(struct worker *w, struct call *c)
 {
-    HK_ASSERT(c->flow == NULL && c->state != CALL_FREE);
+    HK_ASSERT(c->flow == NULL && c->miss == NULL && c->state != CALL_FREE);
     pass_baton(w, c);
     w->own_calls -= c->own;
     struct store_thread *thread = w->threads[c->op.space];
@@ -165,6 +165,10 @@ void call_release(struct worker *w, struct call *c)
         c->extra = NULL;
     }
     c->state = CALL_FREE;
+    if (c->remote) {
+        forward_release(w, c);
+        return;
+    }
     list_push_front(&w->calls_free, &c->link);
     w->calls_free_n++;
 }
@@ -174,6 +178,9 @@ void call_release(struct worker *w, struct call *c)
 void call_finish(struct worker *w, struct call *c, const struct answer *answer)
 {
     if (c->session == SESSION_NONE) {
+        if (c->remote) {
+            forward_reply(w, c, answer);
+        }
         call_release(w, c);
         return;
     }
@@ -233,7 +240,7 @@ void call_ready(struct worker *w, struct call *c)
 
 static void call_delay(struct worker *w, struct call *c, uint64_t until_us)
 {
-    if (!c->owned && !own_rest(w, c)) {
+    if (!call_own(w, c)) {
         call_fail(w, c, HK_ERR_NOMEM);
         return;
     }
@@ -243,9 +250,22 @@ static void call_delay(struct worker *w, struct call *c, uint64_t until_us)
     wheel_arm(&w->wheel, &c->timer, until_us);
 }
 
+void call_again(struct worker *w, struct call *c)
+{
+    call_delay(w, c, w->now_us + TRY_AGAIN_US);
+}
+
 static uint64_t answer_due(const struct worker *w, const struct call *c)
 {
     return c->arrived_us + w->node->config.answer_us;
+}
+
+void call_await(struct worker *w, struct call *c)
+{
+    pass_baton(w, c);
+    list_remove(&c->link);
+    c->state = CALL_FORWARDED;
+    wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
 }
 
 static void arm_prod(struct worker *w, struct call *c)
@@ -302,7 +322,7 @@ static void answer_unchanged(struct worker *w, struct call *c, const struct answ
         call_finish(w, c, answer);
         return;
     }
-    if (!keep_answer(w, c, answer) || (!c->owned && !own_rest(w, c))) {
+    if (!keep_answer(w, c, answer) || !call_own(w, c)) {
         call_fail(w, c, HK_ERR_NOMEM);
         return;
     }
@@ -322,14 +342,45 @@ static void answer_error(struct worker *w, struct call *c, int err)
 
 static void call_update(struct worker *w, struct call *c);
 
-/* The flags of the call's key; without an entry, what stands for it. */
+/* The flags of the call's key; without an entry, what stands for it: at its home it is absent. */
 static uint8_t flags_locked(const struct worker *w, const struct call *c,
                             const struct store_ref *ref)
 {
-    if (ref->object != NULL) {
-        return store_meta(ref).flags;
+    const struct space *space = space_of(w, c);
+    return ref->object != NULL    ? store_meta(ref).flags
+           : space->homes != NULL ? KEY_READABLE
+                                  : space->ops->blank.flags;
+}
+
+/* Whether the call was for another node, because its key has no entry here: then it is on its way
+ * and the lock released. */
+static bool went_away(struct worker *w, struct call *c, struct store_ref *ref)
+{
+    if (ref->object != NULL || space_of(w, c)->homes == NULL) {
+        return false;
     }
-    return homes_blank_readable(w, c->op.space, c->op.key) ? KEY_READABLE : 0;
+    struct forward_route route = forward_route(w, c);
+    if (route.place == FORWARD_HERE) {
+        return false;
+    }
+    store_unlock(ref);
+    forward_go(w, c, route);
+    return true;
+}
+
+/* Counts a client's operation where keys have homes: a hit if the key is cached on all nodes (then
+ * its entry has a generation). */
+static void count_here(struct worker *w, struct call *c, bool cached)
+{
+    if (space_of(w, c)->homes == NULL || c->counted || c->own || c->remote) {
+        return;
+    }
+    c->counted = true;
+    if (cached) {
+        w->stats.hits++;
+    } else {
+        w->stats.at_home++;
+    }
 }
 
 /* Steps a call whose key is not readable: it parks, and may start a replay. */
@@ -337,7 +388,7 @@ static void step_unreadable(struct worker *w, struct call *c, enum ev_kind kind,
                             struct store_ref *ref)
 {
     struct step s;
-    if (!c->owned && !own_rest(w, c)) {
+    if (!call_own(w, c)) {
         store_unlock(ref);
         call_fail(w, c, HK_ERR_NOMEM);
         return;
@@ -349,7 +400,7 @@ static void step_unreadable(struct worker *w, struct call *c, enum ev_kind kind,
     s.call = c;
     step_locked(w, &s, ref);
     if (!s.parked && !s.asked) {
-        call_delay(w, c, w->now_us + TRY_AGAIN_US);
+        call_again(w, c);
     }
 }
 
@@ -417,6 +468,9 @@ static void call_read(struct worker *w, struct call *c)
         if ((flags & KEY_READABLE) == 0) {
             struct store_ref ref;
             store_lock(space->store, w->threads[c->op.space], c->op.key, c->hash, &ref);
+            if (went_away(w, c, &ref)) {
+                return;
+            }
             flags = flags_locked(w, c, &ref);
             if ((flags & KEY_READABLE) == 0) {
                 step_unreadable(w, c, EV_READ, &ref);
@@ -432,6 +486,7 @@ static void call_read(struct worker *w, struct call *c)
             v.value = bytes_of(NULL, 0);
         }
         c->version = v.found ? v.meta.ts : 0;
+        count_here(w, c, v.found && v.meta.aux != 0);
         read_value(w, c, v.value, v.meta.flags, v.found);
         return;
     }
@@ -510,12 +565,22 @@ static enum evaluated evaluate_locked(struct worker *w, struct call *c, const st
     return EVALUATED_ANSWERED;
 }
 
-/* Whether some member has no memory for a write: then nobody takes one up. */
-static bool refused_for_memory(const struct worker *w, const struct op *op)
+/* Whether somebody who would store the write has no memory for it: any member, or its home alone
+ * if the key has one. */
+static bool refused_for_memory(const struct worker *w, const struct op *op, bool home_alone)
 {
-    bool full = worker_full(w) || atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0;
+    bool full = worker_full(w) ||
+                (!home_alone && atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0);
     return full && op->kind != OP_DELETE && op->kind != OP_DELETE_IF && op->kind != OP_GETDEL &&
            op->kind != OP_EXPIRED;
+}
+
+/* The same under the lock, where keys have homes and this node has a say. */
+static bool refused_locked(const struct worker *w, const struct call *c, const struct op *op,
+                           const struct store_ref *ref)
+{
+    bool cached = ref->object != NULL && store_meta(ref).aux != 0;
+    return space_of(w, c)->homes != NULL && refused_for_memory(w, op, !cached);
 }
 
 static void issue_locked(struct worker *w, struct call *c, struct step *s, struct store_ref *ref)
@@ -533,7 +598,7 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
         return;
     }
     if (!s->issued && !s->parked) {
-        call_delay(w, c, w->now_us + TRY_AGAIN_US); /* the engine cannot take it just now */
+        call_again(w, c); /* the engine cannot take it just now */
         return;
     }
     /* From here on c may be answered and gone: an update of a single member completes at once. */
@@ -542,7 +607,7 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
         wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
         bool elsewhere = (traits_of(w, c) & ENGINE_READS_FOLLOW) != 0;
         if (!c->owned && (c->rmw || first || elsewhere)) {
-            (void)own_rest(w, c); /* without its bytes a lost update is not tried again */
+            (void)call_own(w, c); /* without its bytes a lost update is not tried again */
         }
         if (c->session != SESSION_NONE) {
             session_pump(w, c->session); /* the next update waited for this one's issue */
@@ -564,15 +629,23 @@ static void call_update(struct worker *w, struct call *c)
     }
     if (list_empty(&w->flows_free) || !ordered_issues(w, c->op.space) ||
         (space->lanes && lanes_clogged(w))) {
-        call_delay(w, c, w->now_us + TRY_AGAIN_US);
+        call_again(w, c);
         return;
     }
-    if (refused_for_memory(w, op)) {
+    if (space->homes == NULL && refused_for_memory(w, op, false)) {
         call_fail(w, c, HK_ERR_NOMEM);
         return;
     }
     struct store_ref ref;
     store_lock(space->store, w->threads[c->op.space], c->op.key, c->hash, &ref);
+    if (went_away(w, c, &ref)) {
+        return;
+    }
+    if (refused_locked(w, c, op, &ref)) {
+        store_unlock(&ref);
+        call_fail(w, c, HK_ERR_NOMEM);
+        return;
+    }
     uint8_t flags = flags_locked(w, c, &ref);
     bool rmw = op_is_rmw(op);
     bool anytime = (space->ops->traits & ENGINE_BLIND_ANYTIME) != 0 && !rmw;
@@ -584,13 +657,15 @@ static void call_update(struct worker *w, struct call *c)
     step_init(w, &s, c->op.space, EV_UPDATE);
     s.event.rmw = rmw;
     s.event.taken = ordered_taken(w, c->op.space);
+    s.event.handed = c->handed && ref.object == NULL;
+    count_here(w, c, ref.object != NULL && store_meta(&ref).aux != 0);
     switch (evaluate_locked(w, c, op, &s, &ref)) {
     case EVALUATED_CHANGE:
         issue_locked(w, c, &s, &ref);
         break;
     case EVALUATED_EXPIRED:
         call_ready(w, c);
-        if (!c->owned && !own_rest(w, c)) {
+        if (!call_own(w, c)) {
             call_fail(w, c, HK_ERR_NOMEM);
         }
         break;
@@ -620,13 +695,19 @@ void call_run(struct worker *w, struct call *c)
     if (!serves(w, c->op.space)) {
         int err = refusal(w, c);
         uint64_t until = c->arrived_us + w->node->config.no_lease_us;
-        if ((err == HK_ERR_LOADING && !w->operational) || w->now_us >= until ||
-            c->session == SESSION_NONE) {
+        if ((err == HK_ERR_LOADING && !w->operational) || w->now_us >= until || c->own) {
             call_fail(w, c, err);
         } else {
             uint64_t soon = w->now_us + TRY_AGAIN_US;
             call_delay(w, c, soon < until ? soon : until);
         }
+        return;
+    }
+    if (forward_aside(w, c)) {
+        return;
+    }
+    if (c->remote && space_of(w, c)->lanes && lanes_clogged(w)) {
+        call_again(w, c); /* its answer would be kept as well */
         return;
     }
     if ((traits_of(w, c) & ENGINE_READS_FOLLOW) != 0 && !session_may_start(w, c)) {
@@ -738,6 +819,14 @@ static void issued_too_long(struct worker *w, struct call *c)
     call_fail(w, c, c->expired_ms != 0 ? HK_ERR_UNAVAILABLE : HK_ERR_UNKNOWN);
 }
 
+/* A call that waits for another node's answer, or for its turn to be sent. */
+static void forwarded_too_long(struct worker *w, struct call *c)
+{
+    bool sent = c->miss != NULL;
+    forward_detach(w, c);
+    call_fail(w, c, !sent ? HK_ERR_BUSY : c->update ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE);
+}
+
 static void prod_parked(struct worker *w, struct call *c)
 {
     if (w->now_us >= answer_due(w, c)) {
@@ -769,6 +858,9 @@ void call_timer(struct worker *w, struct call *c)
     case CALL_ASKED:
         call_fail(w, c, c->decided ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE);
         break;
+    case CALL_FORWARDED:
+        forwarded_too_long(w, c);
+        break;
     case CALL_FREE:
     case CALL_QUEUED:
     case CALL_READY:
@@ -798,7 +890,7 @@ static struct call *call_new(struct worker *w, const struct request *request)
     return c;
 }
 
-static int request_error(const struct worker *w, const struct op *op)
+int call_refuses(const struct worker *w, const struct op *op)
 {
     if (op->space >= SPACES_MAX || w->node->spaces[op->space].ops == NULL) {
         return HK_ERR_INVALID;
@@ -810,10 +902,24 @@ static int request_error(const struct worker *w, const struct op *op)
     return op_check(op, most);
 }
 
+/* Nobody knows how much a read moves before it is done: when this poll has moved enough, the rest
+ * waits for the next one. */
+static void start(struct worker *w, struct call *c, bool may_start)
+{
+    bool now = c->update || w->moved < MOVED_MAX;
+    if (may_start && now) {
+        call_run(w, c);
+    } else if (!call_own(w, c)) {
+        call_fail(w, c, HK_ERR_NOMEM);
+    } else if (may_start) {
+        call_ready(w, c);
+    }
+}
+
 void call_take(struct worker *w, const struct request *request, uint64_t hash)
 {
     struct call *c = call_new(w, request);
-    int err = request_error(w, &c->op);
+    int err = call_refuses(w, &c->op);
     if (err == HK_OK) {
         c->update = op_updates(&c->op);
         c->rmw = c->update && op_is_rmw(&c->op);
@@ -830,23 +936,34 @@ void call_take(struct worker *w, const struct request *request, uint64_t hash)
         return;
     }
     c->hash = hash;
-    bool may_start = session_may_start(w, c);
-    /* Nobody knows how much a read moves before it is done: when this poll has moved enough, the
-     * rest waits for the next one. */
-    bool now = c->update || w->moved < MOVED_MAX;
-    if (may_start && now) {
-        call_run(w, c);
-    } else if (!own_rest(w, c)) {
+    start(w, c, session_may_start(w, c));
+}
+
+void call_take_remote(struct worker *w, struct call *c, uint64_t hash)
+{
+    list_init(&c->link);
+    timer_init(&c->timer, TIMER_CALL);
+    c->state = CALL_QUEUED;
+    c->session = SESSION_NONE;
+    c->remote = true;
+    c->arrived_us = w->now_us;
+    c->hash = hash;
+    c->update = op_updates(&c->op);
+    c->rmw = c->update && op_is_rmw(&c->op);
+    if (!own_key(w, c)) {
         call_fail(w, c, HK_ERR_NOMEM);
-    } else if (may_start) {
-        call_ready(w, c);
+        return;
     }
+    start(w, c, true);
 }
 
 void call_cancel(struct worker *w, struct call *c)
 {
     if (c->flow != NULL) {
         call_detach(w, c);
+    }
+    if (c->state == CALL_FORWARDED) {
+        forward_detach(w, c);
     }
     call_release(w, c);
 }

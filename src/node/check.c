@@ -8,6 +8,10 @@ static void check_call(const struct worker *w, const struct call *c)
     case CALL_ISSUED:
         HK_ASSERT(c->flow != NULL && c->flow->call == c && c->flow->used);
         break;
+    case CALL_FORWARDED:
+        HK_ASSERT(c->miss == NULL || c->miss->call == c);
+        HK_ASSERT(c->timer.place != TIMER_IDLE && c->flow == NULL);
+        break;
     case CALL_PARKED:
     case CALL_DELAYED:
         HK_ASSERT(c->timer.place != TIMER_IDLE && c->flow == NULL);
@@ -72,6 +76,7 @@ void worker_check(const struct worker *w)
     check_sessions(w);
     check_flows(w);
     lanes_check(w);
+    forward_check(w);
     if (w->index == 0) {
         view_check(&w->node->machine);
     }

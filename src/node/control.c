@@ -307,6 +307,7 @@ void control_adopt(struct worker *w)
         transfer_restart(w);
         sweep_restart(w);
     }
+    forward_adopt(w);
     step_flows(w);
     if (w->index == 0) {
         ordered_view(w);

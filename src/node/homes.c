@@ -58,10 +58,3 @@ bool node_homes(const struct node *node, uint32_t index, struct slot_home *homes
     }
     return true;
 }
-
-bool homes_blank_readable(const struct worker *w, uint8_t index, struct bytes key)
-{
-    const struct space *space = &w->node->spaces[index];
-    return space->homes == NULL ? (space->ops->blank.flags & KEY_READABLE) != 0
-                                : slot_home_is(homes_of(space, key), w->node->config.self);
-}

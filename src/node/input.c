@@ -7,6 +7,9 @@
 
 #include "base/assert.h"
 
+/* Beside enum engine_route: MSG_CALL. */
+#define ROUTE_CALL 0xffu
+
 struct burst {
     uint32_t n;
     struct msg msgs[BURST_MAX];
@@ -49,6 +52,11 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
     }
     for (uint32_t i = 0; i < b->n; i++) {
         const struct msg *msg = &b->msgs[i];
+        if (b->routes[i] == ROUTE_CALL) {
+            forward_take(w, msg, b->hashes[i], from);
+            worker_run_ready(w);
+            continue;
+        }
         switch ((enum engine_route)b->routes[i]) {
         case ROUTE_KEY:
             (void)input_step(w, msg, b->hashes[i], from); /* refused: it will be sent again */
@@ -87,13 +95,13 @@ static bool admissible(struct worker *w, const struct msg *msg, enum engine_rout
 }
 
 /* Adds the message that stands at msgs[n] already. */
-static void burst_add(struct worker *w, struct burst *b, enum engine_route route, uint8_t from)
+static void burst_add(struct worker *w, struct burst *b, uint32_t route, uint8_t from)
 {
     uint32_t i = b->n++;
     const struct msg *msg = &b->msgs[i];
     struct space *space = &w->node->spaces[msg->space];
     b->routes[i] = (uint8_t)route;
-    b->keyed[i] = route == ROUTE_KEY;
+    b->keyed[i] = route == ROUTE_KEY || route == ROUTE_CALL;
     if (b->keyed[i]) {
         b->hashes[i] = store_hash(space->store, msg->key);
     } else if (route == ROUTE_SLOT) {
@@ -107,6 +115,23 @@ static void burst_add(struct worker *w, struct burst *b, enum engine_route route
     }
     if (b->n == BURST_MAX) {
         run_burst(w, b, from);
+    }
+}
+
+/* Messages of the node itself. */
+static void node_message(struct worker *w, struct burst *b, uint8_t from)
+{
+    const struct msg *msg = &b->msgs[b->n];
+    bool homed = msg->space < SPACES_MAX && w->node->spaces[msg->space].homes != NULL;
+    if (msg->kind == MSG_CALL && homed) {
+        burst_add(w, b, ROUTE_CALL, from);
+        return;
+    }
+    run_burst(w, b, from); /* which leaves msg where it is */
+    if (msg->kind == MSG_ANSWER && homed) {
+        forward_answered(w, msg, from);
+    } else {
+        transfer_message(w, msg, from);
     }
 }
 
@@ -126,8 +151,7 @@ void input_batch(struct worker *w, struct bytes body, uint8_t from)
         body.n -= used;
         w->stats.messages_in++;
         if (msg->kind >= MSG_NODE_FIRST) {
-            run_burst(w, &burst, from);
-            transfer_message(w, msg, from);
+            node_message(w, &burst, from);
         } else if (admissible(w, msg, &route)) {
             burst_add(w, &burst, route, from);
         }

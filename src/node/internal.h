@@ -26,17 +26,41 @@
 
 enum call_state {
     CALL_FREE,
-    CALL_QUEUED,   /* waits for earlier commands of its session */
-    CALL_READY,    /* in worker.ready: to be tried */
-    CALL_PARKED,   /* waits for its key, in worker.parked */
-    CALL_DELAYED,  /* waits for its timer: a lease, a slot, or back-off */
-    CALL_ISSUED,   /* its update is a flow */
-    CALL_CHECKING, /* read, waits for a majority's confirmation */
-    CALL_ASKED,    /* a read that another node answers: waits for a flow's REPLY_VALUE */
-    CALL_DONE,     /* answered, or waits for earlier commands to be answered first */
+    CALL_QUEUED,    /* waits for earlier commands of its session */
+    CALL_READY,     /* in worker.ready: to be tried */
+    CALL_PARKED,    /* waits for its key, in worker.parked */
+    CALL_DELAYED,   /* waits for its timer: a lease, a slot, or back-off */
+    CALL_ISSUED,    /* its update is a flow */
+    CALL_CHECKING,  /* read, waits for a majority's confirmation */
+    CALL_ASKED,     /* a read that another node answers: waits for a flow's REPLY_VALUE */
+    CALL_FORWARDED, /* for the key's home: waits for its answer, or (miss NULL) in a line for its
+                       turn to be sent */
+    CALL_DONE,      /* answered, or waits for earlier commands to be answered first */
 };
 
 #define CALL_KEY_SHORT 24u
+
+/* Where an operation goes whose key has no entry here. */
+enum forward_place {
+    FORWARD_HERE, /* this node is the home: the key is absent */
+    FORWARD_AWAY, /* to that worker of that node */
+    FORWARD_LOST, /* the slot's home is gone */
+    FORWARD_WAIT, /* there is no map yet */
+};
+struct forward_route {
+    uint64_t version; /* hand: of the map that says so */
+    uint8_t place;    /* enum forward_place */
+    uint8_t to;
+    uint8_t to_worker;
+    bool hand; /* this node is the old home and has the key no more */
+};
+
+/* Who asked for a remote call, as op_msg.h has it. */
+struct call_origin {
+    uint32_t slot, gen, nonce;
+    uint8_t node;
+    uint8_t hops;
+};
 
 struct call {
     struct list_link link;         /* free, ready, parked or checking list */
@@ -61,12 +85,19 @@ struct call {
     uint32_t prods;   /* of a parked call */
     bool baton;       /* the one update that was woken; passes it on to the next that waits */
     struct flow *flow;
-    uint8_t state; /* enum call_state */
+    struct miss *miss;          /* CALL_FORWARDED: as it was sent */
+    struct forward_route route; /* CALL_FORWARDED: where it goes */
+    struct call_origin origin;  /* remote: who asks */
+    uint64_t handed_version;    /* handed: the map of the old home that says so */
+    uint8_t state;              /* enum call_state */
     bool update;
     bool rmw;
     bool gated;   /* could complete, but an earlier command of its session has not */
     bool ungated; /* a timer passed: complete in whichever order */
     bool own;     /* the node's own operation, for no client */
+    bool remote;  /* another node's (or worker's) call, executed here */
+    bool handed;  /* remote: by the old home of its key (F3) */
+    bool counted; /* as a hit, a local operation or a miss */
     bool decided; /* its update took effect; the answer waits for a confirmation */
     bool owned;   /* value and arg are its own: it can be tried again */
 };
@@ -98,6 +129,46 @@ struct flow {
     bool owed; /* closed, but a mail to it is in the mailbox: not free before that is taken out */
     _Atomic uint32_t claim; /* the generation that waits for an outcome; whoever sets it to 0 may
                                post one mail. So the mailbox holds at most one a flow */
+};
+
+/* ---- Forwarded operations (forward.c) ---- */
+
+/* A call that was sent and is not answered. Outlives its call when the client is gone or was told
+ * that nobody knows: until the answer comes, or cannot come any more, it holds its credit. */
+struct miss {
+    struct list_link link; /* forward.open, or forward.free */
+    struct call *call;     /* NULL: nobody waits */
+    uint32_t gen;
+    uint32_t nonce; /* the lower half of its holder's ... */
+    uint32_t epoch; /* ... which was a member, as this process was, when it was sent there */
+    uint8_t holder; /* the node that has it now ... */
+    uint8_t hops;   /* ... after it was sent on so often */
+    uint8_t space;
+    uint8_t to; /* the line whose credit it holds */
+    uint8_t to_worker;
+};
+
+/* From this worker to one of another node's, and back. */
+struct forward_line {
+    struct list_link waiting; /* calls that have no credit yet, in order */
+    uint32_t open;            /* sent and unanswered: at most hot_config.misses_max */
+    uint32_t in;              /* that worker's calls, unanswered here: no more either */
+};
+struct forward_peer {
+    struct forward_line lines[WORKERS_MAX];
+};
+
+struct remote_block;
+
+struct forward {
+    struct miss *misses;                   /* calls_max of them; NULL: no space has homes */
+    struct list_link free;                 /* misses */
+    struct list_link open;                 /* misses, in the order of sending */
+    struct forward_peer *peers[NODES_MAX]; /* made when first needed */
+    struct list_link remotes;              /* calls of others, by session_link */
+    struct list_link remotes_free;
+    struct remote_block *blocks; /* their memory */
+    uint32_t remotes_n;          /* in blocks */
 };
 
 /* What a timer belongs to. */
@@ -180,6 +251,8 @@ struct space {
     /* Of engines whose keys have homes (ENGINE_HOMED; homes.c): HASH_SLOTS entries, slot_home_pack.
      * Written by worker 0, read by all, under the lock of a key's bucket where it decides. */
     _Atomic uint32_t *homes;
+    bool exclusive;      /* one worker of the home touches a key (hot_config) */
+    uint32_t misses_max; /* as hot_config has it */
     _Atomic uint64_t map_version;
     _Atomic bool left; /* EFF_LEFT has come */
 };
@@ -257,6 +330,7 @@ struct worker {
     nodeset out_pending; /* peers whose outbox is not empty */
     struct outbox self;  /* messages to this worker itself */
     struct lanes lanes;
+    struct forward forward;
 
     /* Messages to and from the node's other workers (aside.c). */
     struct outbox *aside;   /* by worker */
@@ -427,8 +501,28 @@ void homes_deinit(struct space *space);
 void homes_set(struct worker *w, uint8_t space, const struct effect *e);
 /* The home of a key, by this node's map. */
 struct slot_home homes_of(const struct space *space, struct bytes key);
-/* Whether a key without an entry is readable here, as absent: everywhere, or at its home. */
-bool homes_blank_readable(const struct worker *w, uint8_t space, struct bytes key);
+
+/* ---- forward.c ---- */
+int forward_init(struct worker *w) __attribute__((warn_unused_result));
+void forward_deinit(struct worker *w);
+/* Where the call goes if its key has no entry, by this node's map. Under the key's bucket's lock,
+ * where the space has homes. */
+struct forward_route forward_route(const struct worker *w, const struct call *c);
+/* Sends the call there, or says what else becomes of it; not FORWARD_HERE. No lock is held. */
+void forward_go(struct worker *w, struct call *c, struct forward_route route);
+/* Takes the call to the one worker here that touches its key, if that is another one. */
+bool forward_aside(struct worker *w, struct call *c);
+/* The call waits no more for its answer, nor for its turn. */
+void forward_detach(struct worker *w, struct call *c);
+/* The answer of a remote call; its end. */
+void forward_reply(struct worker *w, struct call *c, const struct answer *answer);
+void forward_release(struct worker *w, struct call *c);
+/* MSG_CALL, hash: of its key in its space's store; MSG_ANSWER. */
+void forward_take(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t from);
+void forward_answered(struct worker *w, const struct msg *msg, uint8_t from);
+/* A view was adopted. */
+void forward_adopt(struct worker *w);
+void forward_check(const struct worker *w);
 
 /* ---- aside.c ---- */
 int aside_init(struct worker *w) __attribute__((warn_unused_result));
@@ -456,6 +550,15 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer);
 void call_fail(struct worker *w, struct call *c, int err);
 void call_ready(struct worker *w, struct call *c);
 void call_release(struct worker *w, struct call *c);
+/* Makes a call of another node, whose operation and origin are set, and runs it. */
+void call_take_remote(struct worker *w, struct call *c, uint64_t hash);
+/* Why no store of this node could execute the operation, or HK_OK. */
+int call_refuses(const struct worker *w, const struct op *op);
+/* Value and argument become the call's own; false: there is no memory. */
+bool call_own(struct worker *w, struct call *c);
+/* It waits for an answer from elsewhere (CALL_FORWARDED), or starts anew after a while. */
+void call_await(struct worker *w, struct call *c);
+void call_again(struct worker *w, struct call *c);
 /* The client is gone: the call ends without an answer, its update stays in flight. */
 void call_cancel(struct worker *w, struct call *c);
 

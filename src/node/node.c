@@ -55,6 +55,7 @@ static void set_defaults(struct node_config *c)
     default_u64(&c->sweep_us, 1000000);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         default_u32(&c->spaces[i].store.value_bytes_max, STORE_VALUE_MAX - VALUE_SPARE);
+        default_u32(&c->spaces[i].hot.misses_max, 256);
     }
 }
 
@@ -68,7 +69,9 @@ static bool config_valid(const struct node_config *c)
         const struct space_config *space = &c->spaces[i];
         any &= space->ops == NULL ||
                (space->store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE &&
-                (!space->async_reads || (space->ops->traits & ENGINE_CONFIRMS) != 0));
+                (!space->async_reads || (space->ops->traits & ENGINE_CONFIRMS) != 0) &&
+                ((space->ops->traits & ENGINE_HOMED) == 0 ||
+                 (space->ops->port_needs & PORT_ORDERED) != 0));
     }
     return any && view_config_invalid(&c->view) == NULL && c->chunk_bytes <= CHUNK_BYTES_MAX &&
            c->version_max <= FRAME_VERSION_MAX && c->workers > 0 && c->workers <= WORKERS_MAX &&
@@ -107,6 +110,8 @@ static int make_spaces(struct node *n)
         }
         space->engine = config->engine;
         space->async_reads = config->async_reads;
+        space->exclusive = space->homes != NULL && config->hot.exclusive;
+        space->misses_max = config->hot.misses_max;
         log_init(&space->log);
         space->take_due_us = UINT64_MAX;
         n->wide |= (config->ops->traits & ENGINE_WORKER_FLOW) != 0 ? 1u << i : 0;
@@ -209,6 +214,7 @@ static int make_worker(struct worker *w, uint64_t now_us)
     w->sweep.space = w->node->first_space;
     int err = make_tables(w);
     err = err != HK_OK ? err : aside_init(w);
+    err = err != HK_OK ? err : forward_init(w);
     return err != HK_OK ? err : make_threads(w);
 }
 
@@ -275,7 +281,9 @@ static void answer_open(struct worker *w)
                 reply.version = c->version;
                 reply.answer = c->answer;
             } else {
-                bool unknown = (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided;
+                bool sent = c->state == CALL_FORWARDED && c->miss != NULL && c->update;
+                bool unknown =
+                    (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided || sent;
                 reply.answer = (struct answer){
                     .kind = ANSWER_ERROR,
                     .number = unknown ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE,
@@ -302,6 +310,7 @@ static void free_worker(struct worker *w)
     output_deinit(w);
     lanes_deinit(w);
     aside_deinit(w);
+    forward_deinit(w);
     free(w->chunk);
     free(w->early);
     free(w->early_spare);

@@ -197,6 +197,8 @@ enum node_drop {
 };
 extern const char *const node_drop_names[NODE_DROPS];
 
+#define HOMED_KINDS 24u
+
 struct node_stats {
     uint64_t frames_in, frames_out, messages_in, messages_out, bytes_in, bytes_out;
     uint64_t key_steps, flow_steps; /* of the engines' machines */
@@ -205,6 +207,20 @@ struct node_stats {
     uint64_t chunks_in, chunk_items;
     uint64_t lane_again, lane_early, lane_duplicates; /* frames of lanes: sent once more; kept until
                                                          it is their turn; consumed before */
+    /* Of spaces whose keys have homes. Operations of clients here: on keys that are cached on all
+     * nodes, on keys whose home this node is, and sent to another node (or worker) for their home
+     * (of them, by the old home to the new one: handed). */
+    uint64_t hits, at_home, misses, handed;
+    uint64_t forwarded_in, sent_on; /* calls of others: executed here; sent to yet another node */
+    uint64_t answers_in;            /* to calls from here, ... */
+    uint64_t answers_again;         /* ... of those: nothing was done, start anew */
+    uint64_t answers_late;          /* to calls that are gone */
+    uint64_t credit_waits;          /* calls that waited for an earlier one's answer to be sent */
+    uint64_t credit_excess;         /* calls of others beyond what they may have unanswered */
+    uint64_t lost_slot;             /* operations that ended with HK_ERR_LOSTSLOT */
+    uint64_t call_messages, call_bytes, answer_messages, answer_bytes; /* sent */
+    uint64_t homed_messages[HOMED_KINDS], homed_bytes[HOMED_KINDS]; /* sent, by the engine's kind;
+                                                                       the last: that and higher */
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };
 /* Sums the workers' counters as of their last polls. */

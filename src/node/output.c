@@ -141,6 +141,35 @@ static uint8_t *box_room(struct worker *w, uint8_t to, uint8_t target_worker, ui
     return box->at + at;
 }
 
+/* What an engine sends, and calls and answers, which the coherence of a space rests on as well.
+ * Chunks and hot sets find their way by themselves. */
+static bool in_lane(const struct worker *w, const struct msg *msg)
+{
+    bool lane = msg->kind < MSG_NODE_FIRST || msg->kind == MSG_CALL || msg->kind == MSG_ANSWER;
+    return lane && w->node->spaces[msg->space].lanes;
+}
+
+/* Of spaces whose keys have homes it is counted who says how much. */
+static void count_homed(struct worker *w, const struct msg *msg)
+{
+    struct node_stats *stats = &w->stats;
+    uint32_t bytes = msg_size(msg);
+    if (w->node->spaces[msg->space].homes == NULL) {
+        return;
+    }
+    if (msg->kind == MSG_CALL) {
+        stats->call_messages++;
+        stats->call_bytes += bytes;
+    } else if (msg->kind == MSG_ANSWER) {
+        stats->answer_messages++;
+        stats->answer_bytes += bytes;
+    } else if (msg->kind < MSG_NODE_FIRST) {
+        uint32_t kind = msg->kind < HOMED_KINDS ? msg->kind : HOMED_KINDS - 1;
+        stats->homed_messages[kind]++;
+        stats->homed_bytes[kind] += bytes;
+    }
+}
+
 void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const struct msg *msg,
                   const struct store_ref *ref)
 {
@@ -157,7 +186,8 @@ void output_value(struct worker *w, uint8_t to, uint8_t target_worker, const str
     if (!nodeset_has(w->view.live, to)) {
         return; /* it left the view while this was decided */
     }
-    if (msg->kind < MSG_NODE_FIRST && w->node->spaces[msg->space].lanes) {
+    count_homed(w, msg);
+    if (in_lane(w, msg)) {
         lanes_message(w, to, target_worker, msg);
         return;
     }
@@ -182,6 +212,7 @@ void output_values(struct worker *w, nodeset set, uint8_t target_worker, const s
         }
         w->stats.messages_out++;
         w->moved += bytes;
+        count_homed(w, msg);
         uint8_t *at = box_room(w, to, target_worker, bytes);
         if (encoded == NULL) {
             msg_encode(msg, at);

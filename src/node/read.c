@@ -90,7 +90,7 @@ void node_reader_follow(struct node_reader *r)
 static bool local_space(const struct node_reader *r, uint32_t space)
 {
     const struct space *s = space < SPACES_MAX ? &r->node->spaces[space] : NULL;
-    if (s == NULL || s->ops == NULL || s->async_reads ||
+    if (s == NULL || s->ops == NULL || s->async_reads || s->exclusive ||
         ((s->ops->traits & ENGINE_READS_FOLLOW) != 0 && !r->follows)) {
         return false;
     }

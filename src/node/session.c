@@ -5,6 +5,9 @@
  * write meanwhile, which stands behind what a later read that was quicker has seen, or behind the
  * update, in the one order of all.
  *
+ * Where keys have homes (ENGINE_HOMED) commands on different keys go to different nodes, and take
+ * effect in any order: only those on one key keep theirs.
+ *
  * Issue order: an update is issued only after every earlier update of its session was, an RMW only
  * after every earlier update was answered. Completion order: an update that has all its
  * acknowledgements waits (is gated) until the earlier ones are done, so that others see a pipeline
@@ -43,7 +46,7 @@ static void before_add(struct before *b, const struct call *c)
     b->read |= unfinished(c) && !c->update;
     if (unfinished(c) && (c->update || c->expired_ms != 0)) {
         b->update = true;
-        b->unissued |= c->state != CALL_ISSUED && !c->decided;
+        b->unissued |= c->state != CALL_ISSUED && c->state != CALL_FORWARDED && !c->decided;
         b->rmw |= c->rmw || c->expired_ms != 0;
     }
 }
@@ -66,11 +69,12 @@ static bool same_key_before(const struct session *session, const struct call *c)
 static bool may_start(const struct worker *w, const struct session *session, const struct before *b,
                       const struct call *c)
 {
-    bool follows = (w->node->spaces[c->op.space].ops->traits & ENGINE_READS_FOLLOW) != 0;
+    uint32_t traits = w->node->spaces[c->op.space].ops->traits;
+    bool follows = (traits & ENGINE_READS_FOLLOW) != 0;
     if (follows && (b->read || (!c->update && b->update))) {
         return false; /* a local read shows only what this node has taken */
     }
-    if (c->update) {
+    if (c->update && (traits & ENGINE_HOMED) == 0) {
         if (node_rule_on(w->node, NODE_RULE_BARRIER) &&
             (b->rmw || b->unissued || (c->rmw && b->update))) {
             return false;
@@ -139,7 +143,8 @@ void session_flush(struct worker *w, uint32_t index)
 
 bool session_gates(struct worker *w, const struct call *c)
 {
-    if (c->session == SESSION_NONE || c->ungated) {
+    if (c->session == SESSION_NONE || c->ungated ||
+        (w->node->spaces[c->op.space].ops->traits & ENGINE_HOMED) != 0) {
         return false;
     }
     const struct session *session = &w->sessions[c->session];
