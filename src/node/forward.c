@@ -147,7 +147,7 @@ static struct miss *miss_of(struct worker *w, uint32_t slot)
     uint32_t index = slot_ref_index(slot);
     bool here = slot_ref_worker(slot) == w->index && index > 0 &&
                 index <= w->node->config.calls_max && w->forward.misses != NULL;
-    return here ? &w->forward.misses[index - 1] : NULL;
+    return here && w->forward.misses[index - 1].used ? &w->forward.misses[index - 1] : NULL;
 }
 
 static uint32_t slot_of_miss(const struct worker *w, const struct miss *m)
@@ -204,6 +204,7 @@ static void send_own(struct worker *w, struct call *c, struct forward_line *line
         call_fail(w, c, err);
         return;
     }
+    m->used = true;
     m->call = c;
     m->holder = route->to;
     m->nonce = nonce_of(w, route->to);
@@ -459,6 +460,7 @@ static void end_miss(struct worker *w, struct miss *m)
         m->call->miss = NULL;
         m->call = NULL;
     }
+    m->used = false;
     m->gen = m->gen + 1 != 0 ? m->gen + 1 : 1;
     list_remove(&m->link);
     list_push_front(&w->forward.free, &m->link);

@@ -146,6 +146,7 @@ struct miss {
     uint8_t space;
     uint8_t to; /* the line whose credit it holds */
     uint8_t to_worker;
+    bool used;
 };
 
 /* From this worker to one of another node's, and back. */

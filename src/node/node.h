@@ -174,7 +174,8 @@ void worker_configure(struct worker *control, nodeset configured);
 /* The operator says that only these of the configured nodes are left. Only worker 0. */
 void worker_recover(struct worker *control, nodeset survivors);
 
-/* Keys of a space that exist here (no tombstones, nothing past its deadline by env.wall_ms): emits
+/* Keys of a space that exist here (no tombstones, nothing past its deadline by env.wall_ms; where
+ * keys have homes, those whose home this node is or is about to be): emits
  * those of one bucket, or of a few as long as they are empty, and returns the next cursor; 0 is
  * both the start and the end, and the answer for a space that does not exist. Every key that exists
  * during a whole walk is emitted at least once. emit runs under the bucket's lock and may not touch

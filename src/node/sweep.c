@@ -1,6 +1,6 @@
 /* The background walk of worker 0: keys that a change of view left without a coordinator are
  * replayed, tombstones are reported, values past their deadline are deleted by the one member that
- * their hash designates. It passes over each store once in sweep_us, in small steps. */
+ * their hash designates, or that is their home. It passes over each store once in sweep_us, in small steps. */
 #include "node/internal.h"
 
 #include <string.h>
@@ -57,15 +57,19 @@ static void expire(struct worker *w, struct bytes key, uint64_t hash, int64_t de
 static void treat(struct worker *w, const struct sweep_key *k)
 {
     struct sweep *sweep = &w->sweep;
+    const struct space *space = &w->node->spaces[sweep->space];
     struct bytes key = bytes_of(sweep->bytes + k->at, k->n);
     uint64_t portable = portable_hash(w, key);
+    bool homed = space->homes != NULL;
     if (k->expired_ms != 0) {
-        if (designated(w, portable)) {
+        /* Of a key that has a home only that one deletes it. */
+        if (homed ? slot_home_is(homes_of(space, key), w->node->config.self)
+                  : designated(w, portable)) {
             expire(w, key, k->hash, k->expired_ms);
         }
         return;
     }
-    if (sweep->soon && !designated(w, portable)) {
+    if (sweep->soon && !homed && !designated(w, portable)) {
         return; /* the first pass after a change of view is shared out */
     }
     struct step s;

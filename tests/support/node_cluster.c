@@ -56,8 +56,9 @@ struct cluster {
     /* cluster_call */
     const struct op *op;
     uint32_t op_node;
-    uint32_t sessions[CLUSTER_NODES_MAX];
-    bool opened[CLUSTER_NODES_MAX];
+    uint32_t op_worker;
+    uint32_t sessions[CLUSTER_NODES_MAX][CLUSTER_WORKERS_MAX];
+    bool opened[CLUSTER_NODES_MAX][CLUSTER_WORKERS_MAX];
     bool answered;
     struct cluster_answer answer;
     /* cluster_config.gives */
@@ -226,10 +227,11 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
     if (c->config.client.request != NULL) {
         return c->config.client.request(c->config.client.context, p->node, worker, request_out);
     }
-    if (c->op == NULL || p->node != c->op_node || worker != 0) {
+    if (c->op == NULL || p->node != c->op_node || worker != c->op_worker) {
         return false;
     }
-    *request_out = (struct request){.session = c->sessions[p->node], .tag = 7, .op = *c->op};
+    *request_out =
+        (struct request){.session = c->sessions[p->node][worker], .tag = 7, .op = *c->op};
     c->op = NULL;
     return true;
 }
@@ -312,6 +314,7 @@ static void start_node(struct cluster *c, uint32_t i)
         .ops = c->config.ops != NULL ? c->config.ops : &hermes_ops,
         .engine = c->config.engine != NULL ? c->config.engine : &c->config.hermes,
         .async_reads = c->config.async_reads,
+        .hot = c->config.hot,
         .store = {.memory_max = last ? c->config.memory_max_last : c->config.memory_max,
                   .keys_expected = c->config.keys_expected,
                   .value_bytes_max = 1u << 20,
@@ -331,7 +334,10 @@ static void start_node(struct cluster *c, uint32_t i)
         .ordered = c->config.ordered,
         .intact = c->config.ordered,
     };
-    c->opened[i] = false;
+    memset(c->opened[i], 0, sizeof c->opened[i]);
+    if (c->config.adjust != NULL) {
+        c->config.adjust(&config, i);
+    }
     assert_int_equal(node_create(&config, &m->env, cluster_now(c), &m->node), HK_OK);
     atomic_store(&m->alive, true);
 }
@@ -515,17 +521,35 @@ static bool has_answer(struct cluster *c, void *context)
 
 struct cluster_answer cluster_call(struct cluster *c, uint32_t node, const struct op *op)
 {
-    if (!c->opened[node]) {
-        int err = worker_session_open(node_worker(c->members[node].node, 0), &c->sessions[node]);
+    return cluster_call_at(c, node, 0, op);
+}
+
+struct cluster_answer cluster_call_at(struct cluster *c, uint32_t node, uint32_t worker,
+                                      const struct op *op)
+{
+    if (!c->opened[node][worker]) {
+        int err = worker_session_open(node_worker(c->members[node].node, worker),
+                                      &c->sessions[node][worker]);
         assert_int_equal(err, HK_OK);
-        c->opened[node] = true;
+        c->opened[node][worker] = true;
     }
     c->op = op;
     c->op_node = node;
+    c->op_worker = worker;
     c->answered = false;
     memset(&c->answer, 0, sizeof c->answer);
     cluster_until(c, has_answer, NULL, 20000000);
     return c->answer;
+}
+
+void cluster_inject(struct cluster *c, uint32_t node, uint32_t worker, struct bytes frame)
+{
+    put_parcel(&c->places[node][worker], frame, false);
+}
+
+uint64_t cluster_nonce(const struct cluster *c, uint32_t node)
+{
+    return c->members[node].nonce;
 }
 
 /* ---- Threads ---- */

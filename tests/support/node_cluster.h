@@ -38,6 +38,9 @@ struct cluster_config {
     uint64_t rules_off;       /* HK_MUTANTS builds only */
     struct cluster_client client;
     bool gives; /* large frames are given away (env.give); virtual time only */
+    struct hot_config hot;
+    /* May change a node's configuration before it is created; NULL: nobody does. */
+    void (*adjust)(struct node_config *config, uint32_t node);
     uint64_t seed;
 };
 
@@ -105,5 +108,12 @@ struct cluster_answer {
 /* Runs one operation at a node (its worker 0) to its answer; asserts that one comes in 20 s. Only
  * with a zeroed client in the configuration. */
 struct cluster_answer cluster_call(struct cluster *c, uint32_t node, const struct op *op);
+/* The same at another worker. */
+struct cluster_answer cluster_call_at(struct cluster *c, uint32_t node, uint32_t worker,
+                                      const struct op *op);
+/* Puts a frame at a worker's door, as if a peer had sent it. */
+void cluster_inject(struct cluster *c, uint32_t node, uint32_t worker, struct bytes frame);
+/* The incarnation of a node. */
+uint64_t cluster_nonce(const struct cluster *c, uint32_t node);
 
 #endif
