@@ -1,5 +1,5 @@
-/* Any message taken for a call, and for an answer: what is accepted says the same when it is encoded
- * again, and points into the message. Input: one message, as docs/WIRE.md has it. */
+/* Any message taken for a call, and for an answer: what is accepted says the same when it is
+ * encoded again, and points into the message. Input: one message, as docs/WIRE.md has it. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
