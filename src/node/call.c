@@ -936,6 +936,9 @@ void call_take(struct worker *w, const struct request *request, uint64_t hash)
         return;
     }
     c->hash = hash;
+    if (!c->own) {
+        hot_note(w->hot[c->op.space], c->op.key, hash, w->now_us);
+    }
     start(w, c, session_may_start(w, c));
 }
 

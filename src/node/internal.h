@@ -8,10 +8,12 @@
 #include "base/list.h"
 #include "base/random.h"
 #include "base/ring.h"
+#include "hot/tally.h"
 #include "node/lane.h"
 #include "node/log.h"
 #include "node/node.h"
 #include "node/wheel.h"
+#include "store/spin.h"
 #include "view/machine_state.h"
 
 #define PARKED_LISTS 1024u         /* lists of parked calls, by hash */
@@ -231,6 +233,27 @@ struct mail {
     uint8_t reserved[5];
 };
 
+/* ---- What one thread's operations on one space teach of its hot keys (hot.c) ---- */
+
+#define HOT_COUNTERS 1024u       /* of a worker's sketch */
+#define HOT_READER_COUNTERS 512u /* of a reader's */
+#define HOT_READER_SAMPLE 16u    /* a reader takes one sample where a worker takes so many */
+
+struct hot_sampler {
+    /* The thread's: */
+    _Alignas(64) struct random random;
+    uint32_t left; /* operations until the next sample */
+    uint32_t sample;
+    /* Whoever holds the lock, which the thread only tries to get: */
+    struct spin lock;
+    uint8_t space;
+    struct hot_sketch sketch;
+    void *memory;
+    uint64_t window_us;    /* in which its counts were counted, up to ... */
+    uint64_t since_us;     /* ... this moment; 0: nothing was */
+    struct list_link link; /* node.samplers */
+};
+
 /* ---- Spaces ---- */
 
 struct space {
@@ -256,6 +279,8 @@ struct space {
     uint32_t misses_max; /* as hot_config has it */
     _Atomic uint64_t map_version;
     _Atomic bool left; /* EFF_LEFT has come */
+
+    uint64_t decay_due_us; /* worker 0's: the next epoch of hot.c; 0: there was none */
 };
 
 /* ---- Joining: worker 0 of a shadow copies every space from a donor (transfer.c) ---- */
@@ -307,6 +332,7 @@ struct worker {
     struct random random;
     struct store_thread *threads[SPACES_MAX];
     void *engine_state[SPACES_MAX];
+    struct hot_sampler *hot[SPACES_MAX];
     uint32_t ready_told[SPACES_MAX]; /* the epoch in which its flows were told FLOW_CODE_READY */
 
     struct flow *flows_memory;
@@ -386,6 +412,10 @@ struct node {
     uint32_t gated;              /* ... and those whose engine says when it is ready */
     struct hash_secret portable; /* the same on every member of a generation */
     uint64_t portable_generation;
+
+    /* hot.c: of all threads and spaces. */
+    struct spin hot_lock;
+    struct list_link samplers;
 
     /* Worker 0's. */
     struct view_machine machine;
@@ -524,6 +554,28 @@ void forward_answered(struct worker *w, const struct msg *msg, uint8_t from);
 /* A view was adopted. */
 void forward_adopt(struct worker *w);
 void forward_check(const struct worker *w);
+
+/* ---- hot.c ---- */
+/* Makes the sampler of a thread, which takes one operation of `sample`; NULL: no memory. thread: a
+ * number for its chance. */
+struct hot_sampler *hot_open(struct node *n, uint8_t space, uint32_t thread, uint32_t sample,
+                             uint32_t counters);
+void hot_close(struct node *n, struct hot_sampler *h);
+/* This operation is one that is counted. On the thread that owns the sampler. */
+void hot_take(struct hot_sampler *h, struct bytes key, uint64_t hash, uint64_t now_us);
+/* An operation: hash is its key's in the store of the space. */
+static inline void hot_note(struct hot_sampler *h, struct bytes key, uint64_t hash, uint64_t now_us)
+{
+    if (--h->left == 0) {
+        hot_take(h, key, hash, now_us);
+    }
+}
+/* Adds what all threads know, in operations a second: `most` keys of each. Any thread. */
+void hot_tally_samplers(struct node *n, uint8_t space, uint64_t now_us, uint32_t most,
+                        struct hot_tally *t);
+/* Worker 0. */
+void hot_poll(struct worker *w);
+uint64_t hot_deadline(const struct worker *w);
 
 /* ---- aside.c ---- */
 int aside_init(struct worker *w) __attribute__((warn_unused_result));

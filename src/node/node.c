@@ -56,6 +56,8 @@ static void set_defaults(struct node_config *c)
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         default_u32(&c->spaces[i].store.value_bytes_max, STORE_VALUE_MAX - VALUE_SPARE);
         default_u32(&c->spaces[i].hot.misses_max, 256);
+        default_u64(&c->spaces[i].hot.epoch_us, 1000000);
+        default_u32(&c->spaces[i].hot.sample, 16);
     }
 }
 
@@ -192,6 +194,11 @@ static int make_threads(struct worker *w)
         if (w->engine_state[i] == NULL) {
             return HK_ERR_NOMEM;
         }
+        w->hot[i] = hot_open(w->node, (uint8_t)i, w->index, w->node->config.spaces[i].hot.sample,
+                             HOT_COUNTERS);
+        if (w->hot[i] == NULL) {
+            return HK_ERR_NOMEM;
+        }
     }
     return HK_OK;
 }
@@ -229,6 +236,8 @@ int node_create(const struct node_config *config, const struct env *env, uint64_
     memset(n, 0, sizeof *n);
     n->config = *config;
     n->env = *env;
+    spin_init(&n->hot_lock);
+    list_init(&n->samplers);
     set_defaults(&n->config);
     if (!config_valid(&n->config)) {
         free(n);
@@ -301,6 +310,7 @@ static void free_worker(struct worker *w)
             store_thread_unregister(w->threads[i]);
         }
         free(w->engine_state[i]);
+        hot_close(w->node, w->hot[i]);
     }
     for (uint32_t i = 1; w->flows_memory != NULL && i <= w->node->config.flows_max; i++) {
         if (w->flows_memory[i].key_heap) {

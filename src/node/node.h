@@ -184,6 +184,16 @@ typedef void worker_key_fn(void *context, struct bytes key);
 uint64_t worker_walk(struct worker *worker, uint32_t space, uint64_t cursor, worker_key_fn *emit,
                      void *context);
 
+/* The keys of a space that clients of this node ask for the most: at most count (up to
+ * NODE_HOTKEYS_MAX) of them, the hottest first, and how many operations a second each takes: at
+ * least that, from a random sample of hot_config.sample (docs/HOTSET.md). now_us: the clock as in
+ * worker_poll. emit may not touch the node. Any thread, also from within env.request.
+ * HK_ERR_INVALID: no such space, or count is too large; HK_ERR_NOMEM. */
+#define NODE_HOTKEYS_MAX 128u
+typedef void node_hotkey_fn(void *context, struct bytes key, uint64_t rate);
+int node_hotkeys(struct node *node, uint32_t space, uint64_t now_us, uint32_t count,
+                 node_hotkey_fn *emit, void *context) __attribute__((warn_unused_result));
+
 enum node_drop {
     NODE_DROP_GENERATION, /* frame of another generation of the cluster */
     NODE_DROP_SENDER,     /* from a process that is no member of the view */

@@ -13,7 +13,7 @@
     X(echo) X(exists) X(expire) X(expireat) X(expiretime)                                          \
     X(flushall) X(flushdb)                                                                         \
     X(get) X(getdel) X(getex) X(getrange) X(getset)                                                \
-    X(hello) X(horkos)                                                                             \
+    X(hello) X(horkos) X(hotkeys)                                                                  \
     X(incr) X(incrby) X(incrbyfloat) X(info)                                                       \
     X(keys)                                                                                        \
     X(latency)                                                                                     \

@@ -146,6 +146,63 @@ static uint32_t count_figures(struct bytes text)
     return n;
 }
 
+/* ---- HOTKEYS ---- */
+
+#define HOTKEYS_DEFAULT 10
+
+/* Pairs, ready to be sent. */
+struct hotkeys {
+    struct resp_out pairs;
+    uint32_t n;
+};
+
+static void add_hotkey(void *context, struct bytes key, uint64_t rate)
+{
+    struct hotkeys *found = context;
+    resp_out_array(&found->pairs, 2);
+    resp_out_bulk(&found->pairs, key);
+    resp_out_number(&found->pairs, rate < INT64_MAX ? (int64_t)rate : INT64_MAX);
+    found->n++;
+}
+
+/* More than RESP_HOTKEYS_MAX are never listed, however many are asked for. */
+void serve_hotkeys(struct resp_conn *conn)
+{
+    const struct resp_host *host = conn->host;
+    int64_t count = HOTKEYS_DEFAULT;
+    if (conn_arguments(conn) > 2) {
+        conn_syntax_error(conn);
+        return;
+    }
+    if (conn_arguments(conn) == 2 && !conn_integer(conn, 1, &count)) {
+        return;
+    }
+    if (count < 1) {
+        resp_out_error(&conn->out, "ERR value is out of range, must be positive");
+        return;
+    }
+    if (host->hotkeys == NULL) {
+        conn_unavailable_error(conn);
+        return;
+    }
+    struct hotkeys found = {.n = 0};
+    resp_out_init(&found.pairs, conn->out.max);
+    uint32_t most = count < RESP_HOTKEYS_MAX ? (uint32_t)count : RESP_HOTKEYS_MAX;
+    int err = host->hotkeys(host->context, conn->space, most, add_hotkey, &found);
+    if (err == HK_OK && found.pairs.failed) {
+        err = HK_ERR_NOMEM;
+    }
+    if (err != HK_OK) {
+        conn_operation_error(&conn->out, err, 0, false);
+    } else {
+        resp_out_array(&conn->out, found.n);
+        resp_out_raw(&conn->out, bytes_of(found.pairs.at, found.pairs.n));
+    }
+    resp_out_deinit(&found.pairs);
+}
+
+/* ---- MEMORY STATS ---- */
+
 /* The names are INFO's: Redis's MEMORY STATS counts things that are not here. */
 void serve_memory_stats(struct resp_conn *conn)
 {

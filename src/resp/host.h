@@ -49,6 +49,9 @@ typedef void resp_emit_fn(void *context, struct bytes name, struct bytes value);
 /* A key that exists. */
 typedef void resp_key_fn(void *context, struct bytes key);
 
+#define RESP_HOTKEYS_MAX 128u
+typedef void resp_hotkey_fn(void *context, struct bytes key, uint64_t rate);
+
 enum resp_auth { RESP_AUTH_OK, RESP_AUTH_WRONG };
 
 struct resp_host {
@@ -107,6 +110,11 @@ struct resp_host {
     uint64_t (*walk)(void *context, uint32_t space, uint64_t cursor, resp_key_fn *emit,
                      void *emit_to);
     uint64_t (*keys)(void *context, uint32_t space); /* about how many there are */
+
+    /* HOTKEYS: emits the keys of a space that this node's clients ask for the most, at most count
+     * (1 to RESP_HOTKEYS_MAX), the hottest first, with operations a second. HK_OK, or why not. */
+    int (*hotkeys)(void *context, uint32_t space, uint32_t count, resp_hotkey_fn *emit,
+                   void *emit_to);
 
     /* SHUTDOWN: save is 0, `now` skips leaving. NULL, or an error text. */
     const char *(*shutdown)(void *context, bool now);

@@ -112,6 +112,19 @@ const struct resp_command resp_command_horkos = {
     .arguments = "subcommand [arg...]",
 };
 
+const struct resp_command resp_command_hotkeys = {
+    .name = "hotkeys",
+    .arity = -1,
+    .flags = ALWAYS | RESP_DANGEROUS,
+    .serve = serve_hotkeys,
+    .group = "server",
+    .since = "0.1.0",
+    .complexity = "O(N log N), N the keys that this node's threads count: a few thousand",
+    .summary =
+        "Answers the keys that this node's clients ask for the most, and how often a second.",
+    .arguments = "[count]",
+};
+
 const struct resp_command resp_command_info = {
     .name = "info",
     .arity = -1,

@@ -19,7 +19,7 @@ resp_command_fn serve_command, serve_command_count, serve_command_docs, serve_co
 
 resp_command_fn serve_acl_help, serve_acl_whoami, serve_config_get, serve_config_help,
     serve_config_resetstat, serve_config_rewrite, serve_config_set, serve_debug_help, serve_horkos,
-    serve_info, serve_latency_doctor, serve_latency_graph, serve_latency_help,
+    serve_hotkeys, serve_info, serve_latency_doctor, serve_latency_graph, serve_latency_help,
     serve_latency_histogram, serve_latency_history, serve_latency_latest, serve_latency_reset,
     serve_memory_doctor, serve_memory_help, serve_memory_malloc_stats, serve_memory_purge,
     serve_memory_stats, serve_role, serve_shutdown, serve_slowlog_get, serve_slowlog_help,

@@ -128,6 +128,18 @@ static uint64_t keys(void *context, uint32_t space)
     return stats.keys > stats.tombstones ? stats.keys - stats.tombstones : 0;
 }
 
+_Static_assert(RESP_HOTKEYS_MAX <= NODE_HOTKEYS_MAX, "the node lists as many");
+
+static int hotkeys(void *context, uint32_t space, uint32_t count, resp_hotkey_fn *emit,
+                   void *emit_to)
+{
+    struct server_worker *w = context;
+    if (w->node == NULL) {
+        return HK_ERR_UNAVAILABLE;
+    }
+    return node_hotkeys(w->server->node, space, w->now_us, count, emit, emit_to);
+}
+
 /* ---- Configuration ---- */
 
 static uint32_t get_config(void *context, struct bytes pattern, resp_emit_fn *emit, void *emit_to)
@@ -265,6 +277,7 @@ void server_host_init(struct server_worker *w)
         .slow_reset = slow_reset,
         .walk = walk,
         .keys = keys,
+        .hotkeys = hotkeys,
         .shutdown = shut_down,
         .horkos = server_horkos,
         .changed = changed,

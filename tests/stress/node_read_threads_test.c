@@ -1,6 +1,7 @@
 /* Readers on threads of their own beside a node's workers. Meant for the thread sanitizer: no
  * reader sees a counter go back, nor behind what was acknowledged before it looked, while objects
- * are replaced, the index grows and readers go offline and online. */
+ * are replaced, the index grows and readers go offline and online. Meanwhile everybody's samples of
+ * hot keys are taken together. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "node/read.h"
 #include "support/node_cluster.h"
 
@@ -99,6 +101,7 @@ struct looker {
     pthread_t thread;
     uint64_t found;
     uint64_t faults;
+    uint64_t hot;
 };
 
 static void look(struct looker *l, const struct node_read *read, uint64_t floor, uint64_t *seen)
@@ -117,6 +120,13 @@ static void look(struct looker *l, const struct node_read *read, uint64_t floor,
     }
     l->faults += number < floor || number < *seen;
     *seen = number;
+}
+
+static void hot(void *context, struct bytes key, uint64_t rate)
+{
+    struct looker *l = context;
+    l->hot++;
+    l->faults += rate == 0 || key.n < 5 || memcmp(key.at, "key-", 4) != 0;
 }
 
 static void *reader_main(void *argument)
@@ -140,6 +150,8 @@ static void *reader_main(void *argument)
             look(l, &reads[i], floors[i], &seen[i]);
         }
         if (round % 100 == 99) {
+            l->faults += node_hotkeys(cluster_node(w->cluster, l->node), 0, clock_boot_us(), KEYS,
+                                      hot, l) != HK_OK;
             node_reader_offline(r);
             node_reader_online(r);
         }
@@ -163,6 +175,7 @@ static void readers_see_what_was_acknowledged(void **state)
         .workers = {2, 2},
         .hermes = {.mlt_us = 50000, .grace_us = 10000000},
         .lease_us = 2000000,
+        .hot = {.sample = 1, .epoch_us = 2000},
         .seed = 3,
         .client = {.context = &w, .request = next_request, .reply = take_reply}};
     w.cluster = cluster_create(&config);
@@ -181,6 +194,7 @@ static void readers_see_what_was_acknowledged(void **state)
         pthread_join(lookers[i].thread, NULL);
         assert_int_equal(lookers[i].faults, 0);
         assert_true(lookers[i].found > 0);
+        assert_true(lookers[i].hot > 0);
     }
     cluster_join(w.cluster);
     cluster_destroy(w.cluster);

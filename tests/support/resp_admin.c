@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/err.h"
 #include "resp/glob.h"
 
 static struct bytes text(const char *chars)
@@ -184,6 +185,22 @@ static void host_slow_reset(void *context)
     ((struct admin *)context)->slow_n = 0;
 }
 
+/* As many keys as are asked for, "hot:0" the hottest, a tenth slower each; of space 1 none. */
+static int host_hotkeys(void *context, uint32_t space, uint32_t count, resp_hotkey_fn *emit,
+                        void *emit_to)
+{
+    struct admin *admin = context;
+    admin->hotkeys_count = count;
+    uint64_t rate = UINT64_MAX;
+    for (uint32_t i = 0; i < count && space != 1 && admin->hotkeys_error == HK_OK; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "hot:%u", i);
+        emit(emit_to, text(key), rate);
+        rate = i == 0 ? 1000 : rate / 10;
+    }
+    return admin->hotkeys_error;
+}
+
 static const char *host_shutdown(void *context, bool now)
 {
     struct admin *admin = context;
@@ -226,6 +243,7 @@ void admin_init(struct admin *admin, const char *password)
     host->slow_get = host_slow_get;
     host->slow_length = host_slow_length;
     host->slow_reset = host_slow_reset;
+    host->hotkeys = host_hotkeys;
     host->shutdown = host_shutdown;
     host->horkos = host_horkos;
     host->changed = host_changed;

@@ -26,6 +26,8 @@ struct admin {
     uint32_t slow_n;
     uint64_t slow_id;
     int64_t slow_threshold_us;
+    uint32_t hotkeys_count; /* that the last HOTKEYS asked for */
+    int hotkeys_error;
     uint32_t shutdowns;
     bool shutdown_now;
     const char *shutdown_error;

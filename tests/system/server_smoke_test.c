@@ -297,6 +297,21 @@ static void a_half_closed_client_is_served(const struct rig *r)
     expect(r, 0, "GET h", "150");
 }
 
+/* The key of the pipelines before is the hottest. */
+static void hot_keys_are_listed(const struct rig *r)
+{
+    static const char expected[] = "*1\r\n*2\r\n$1\r\nh\r\n:";
+    char got[REPLY_BYTES];
+    int fd = dial(r, 0);
+    assert_int_equal(send(fd, "HOTKEYS 1\r\n", 11, MSG_NOSIGNAL), 11);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    uint32_t n = take_all(fd, got);
+    assert_in_range(n, sizeof expected + 2, sizeof expected + 10);
+    assert_memory_equal(got, expected, sizeof expected - 1);
+    assert_in_range(got[sizeof expected - 1], '1', '9');
+    (void)close(fd);
+}
+
 static void a_node_alone(void **state)
 {
     struct rig *r = *state;
@@ -314,6 +329,7 @@ static void a_node_alone(void **state)
 
     a_pipeline_ends_with_quit(r);
     a_half_closed_client_is_served(r);
+    hot_keys_are_listed(r);
     signal_node(r, 0, SIGTERM);
     assert_int_equal(wait_node(r, 0), 0);
 

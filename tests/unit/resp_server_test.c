@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/err.h"
 #include "resp/command.h"
 #include "support/resp_admin.h"
 
@@ -543,6 +544,40 @@ static void helps(void **state)
     admin_deinit(&admin);
 }
 
+/* ---- HOTKEYS ---- */
+
+static void lists_hot_keys(void **state)
+{
+    (void)state;
+    struct admin admin;
+    admin_init(&admin, NULL);
+    rig_expect(&admin.rig, "HOTKEYS 3",
+               "*3\r\n*2\r\n$5\r\nhot:0\r\n:9223372036854775807\r\n"
+               "*2\r\n$5\r\nhot:1\r\n:1000\r\n*2\r\n$5\r\nhot:2\r\n:100\r\n");
+    rig_expect_begin(&admin.rig, "hotkeys", "*10\r\n*2\r\n$5\r\nhot:0\r\n");
+    assert_int_equal(admin.hotkeys_count, 10);
+    /* However many are asked for, no more than the bound. */
+    rig_expect_begin(&admin.rig, "HOTKEYS 9223372036854775807", "*128\r\n*2\r\n");
+    assert_int_equal(admin.hotkeys_count, RESP_HOTKEYS_MAX);
+    rig_expect(&admin.rig, "HOTKEYS 0", "-ERR value is out of range, must be positive\r\n");
+    rig_expect(&admin.rig, "HOTKEYS -1", "-ERR value is out of range, must be positive\r\n");
+    rig_expect(&admin.rig, "HOTKEYS x", "-ERR value is not an integer or out of range\r\n");
+    rig_expect(&admin.rig, "HOTKEYS 1 2", SYNTAX);
+    rig_expect(&admin.rig, "SELECT 1", OK);
+    rig_expect(&admin.rig, "HOTKEYS", "*0\r\n");
+    rig_expect(&admin.rig, "SELECT 0", OK);
+    (void)rig_call(&admin.rig, "HELLO 3");
+    rig_expect(&admin.rig, "HOTKEYS 1", "*1\r\n*2\r\n$5\r\nhot:0\r\n:9223372036854775807\r\n");
+    /* Also while the node joins: what it counted is no data. */
+    admin.rig.serving = HK_ERR_LOADING;
+    rig_expect_begin(&admin.rig, "HOTKEYS 1", "*1\r\n");
+    admin.hotkeys_error = HK_ERR_NOMEM;
+    rig_expect_begin(&admin.rig, "HOTKEYS 1", "-OOM ");
+    admin.rig.host.hotkeys = NULL;
+    rig_expect(&admin.rig, "HOTKEYS 1", "-ERR 'hotkeys' is not available here\r\n");
+    admin_deinit(&admin);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +591,7 @@ int main(void)
         cmocka_unit_test(informs),
         cmocka_unit_test(tells_time_and_role),
         cmocka_unit_test(shuts_down),
+        cmocka_unit_test(lists_hot_keys),
         cmocka_unit_test(logs_slow_commands),
         cmocka_unit_test(cuts_slow_commands),
         cmocka_unit_test(keeps_secrets),
