@@ -44,6 +44,32 @@ struct slot_home homes_of(const struct space *space, struct bytes key)
         atomic_load_explicit(&space->homes[slot_of_key(key)], memory_order_acquire));
 }
 
+void worker_hand_over(struct worker *control)
+{
+    for (uint8_t i = 0; i < SPACES_MAX; i++) {
+        if (control->node->spaces[i].homes != NULL) {
+            ordered_slots(control, i, SLOTS_LEAVE, 0);
+        }
+    }
+}
+
+bool node_handed_over(const struct node *node)
+{
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        const struct space *space = &node->spaces[i];
+        if (space->homes != NULL && !atomic_load_explicit(&space->left, memory_order_acquire)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void worker_empty_lost(struct worker *control, uint32_t space)
+{
+    HK_ASSERT(space < SPACES_MAX && control->node->spaces[space].homes != NULL);
+    ordered_slots(control, (uint8_t)space, SLOTS_EMPTY, 0);
+}
+
 bool node_homes(const struct node *node, uint32_t index, struct slot_home *homes_out,
                 uint64_t *version_out)
 {

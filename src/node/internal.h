@@ -524,6 +524,8 @@ bool ordered_issues(const struct worker *w, uint8_t space);
  * that had come before this look has been taken. */
 uint32_t ordered_look(const struct worker *w);
 void ordered_tell(struct worker *w, uint32_t spaces);
+/* Worker 0: EV_SLOTS, for engines whose keys have homes. Its effects may send; flush afterwards. */
+void ordered_slots(struct worker *w, uint8_t space, enum slots_code code, uint64_t ts);
 
 /* ---- homes.c ---- */
 int homes_init(struct space *space) __attribute__((warn_unused_result));

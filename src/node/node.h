@@ -167,6 +167,15 @@ void worker_session_close(struct worker *worker, uint32_t session);
 /* Whether the session (and the worker) can take another request. */
 bool worker_session_ready(const struct worker *worker, uint32_t session);
 
+/* Before worker_leave, where keys have homes: this node wants to be the home of none any more, and
+ * serves on meanwhile. node_handed_over (any thread): it is, in all such spaces; true also if there
+ * are none. Only worker 0. */
+void worker_hand_over(struct worker *control);
+bool node_handed_over(const struct node *node);
+/* The operator gives up what lost slots of a space held; keys of it have homes. Forgotten if the
+ * view changes before it is done. Only worker 0. */
+void worker_empty_lost(struct worker *control, uint32_t space);
+
 /* SIGTERM: serves nothing more and asks to be dropped. */
 void worker_leave(struct worker *control);
 /* The operator's new configured set. Only worker 0. */

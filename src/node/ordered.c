@@ -185,6 +185,24 @@ void ordered_view(struct worker *w)
     }
 }
 
+void ordered_slots(struct worker *w, uint8_t index, enum slots_code code, uint64_t ts)
+{
+    struct space *space = &w->node->spaces[index];
+    struct step s;
+    HK_ASSERT(w->index == 0 && (space->ops->traits & ENGINE_HOMED) != 0);
+    step_init(w, &s, index, EV_SLOTS);
+    s.event.code = (uint8_t)code;
+    s.event.ts = ts;
+    struct effects fx;
+    fx.n = 0;
+    w->stats.flow_steps++;
+    space->ops->flow(NULL, &s.event, &fx);
+    carry_out(w, index, &s.event, &fx);
+    if (w->view.epoch != 0) {
+        space->take_due_us = w->now_us; /* EV_FLUSH follows, and what was sent leaves, at once */
+    }
+}
+
 /* ---- Being ready ---- */
 
 static void publish_ready(struct worker *w, uint8_t index)

@@ -70,8 +70,9 @@ struct config {
     enum log_level log_level;         /* default info */
     enum loop_kind io;                /* auto, io_uring, epoll */
     enum config_transport peer_transport;
-    uint32_t spin_us;  /* how long an idle worker polls before it sleeps; 0 */
-    uint32_t leave_ms; /* SIGTERM: how long to wait for a graceful leave; 5000 */
+    uint32_t spin_us;     /* how long an idle worker polls before it sleeps; 0 */
+    uint32_t leave_ms;    /* SIGTERM: how long to wait for a graceful leave; 5000 */
+    uint32_t handover_ms; /* before that: how long slots may take to go to other nodes; 60000 */
 
     /* [cluster] */
     char cluster[64]; /* name; its hash is the cluster's id */

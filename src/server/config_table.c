@@ -73,6 +73,11 @@ const struct config_option config_options[] = {
      .unit = "milliseconds", .runtime = true,
      .help =
          "After SIGTERM: how long to wait for a graceful leave before the process ends anyway."},
+    {SECTION_NODE, "handover_ms", CONFIG_NUMBER, AT(handover_ms), .standard = "60000",
+     .max = 86400000, .unit = "milliseconds", .runtime = true,
+     .help =
+         "After SIGTERM, before it leaves: how long the node serves on while the keys whose home "
+         "it is (engine galene) move to other nodes. What is left then is lost."},
     {SECTION_NODE, "peer_listen", CONFIG_ADDRESS, AT(peer_listen),
      .standard_doc = "this node's entry in `[peers]`",
      .help = "Where to listen for peers, if that is not the address by which they know this node."},

@@ -8,6 +8,8 @@
 
 #include "base/assert.h"
 
+#define HAND_LOOK_US 50000u       /* how often a node that leaves looks at its slots ... */
+#define HAND_TOLD_US 1000000u     /* ... and tells the log */
 #define REFUSING_TOLD_US 1500000u /* how long a node looks for its cluster before it complains */
 
 /* ---- Words for the log ---- */
@@ -181,6 +183,30 @@ static void recover(struct server_worker *w)
     worker_recover(w->node, survivors);
 }
 
+void server_empty_lost(struct server *s, uint32_t space)
+{
+    atomic_fetch_or_explicit(&s->empty_lost, 1u << space, memory_order_release);
+    loop_wake(s->workers[0].loop);
+}
+
+static void empty_lost(struct server_worker *w)
+{
+    struct server *s = w->server;
+    if (atomic_load_explicit(&s->empty_lost, memory_order_relaxed) == 0) {
+        return;
+    }
+    uint32_t spaces = atomic_exchange_explicit(&s->empty_lost, 0, memory_order_acquire);
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if ((spaces >> i & 1) != 0) {
+            log_write(s->log, LOG_WARN,
+                      "space %" PRIu32 ": by the operator's word what its lost slots held is "
+                      "forgotten",
+                      i);
+            worker_empty_lost(w->node, i);
+        }
+    }
+}
+
 /* A recovered cluster consists of the survivors that were named. Whom the configuration names
  * beyond them is asked for, so that it is let in when it calls. Sets only grow this way: who is
  * missing in one node's file may just not have been told yet. */
@@ -292,6 +318,47 @@ static void leave(struct server_worker *w, enum server_phase phase, uint32_t fla
     next_phase(s, SERVER_STOPPING);
 }
 
+/* Told to stop: serves on while the keys whose home it is go to other nodes. Who is alone, or
+ * serves nothing, can give nothing away. */
+static void hand_over(struct server_worker *w)
+{
+    struct server *s = w->server;
+    const struct node_status *status = server_status(w);
+    bool others = (status->view.operational & ~nodeset_of(s->config.id)) != 0;
+    if (s->hand_look_us == UINT64_MAX) {
+        s->hand_until_us = w->now_us + w->settings.handover_ms * 1000ull;
+        s->hand_look_us = w->now_us;
+        if (others) {
+            worker_hand_over(w->node);
+        }
+    }
+    if (w->now_us < s->hand_look_us) {
+        return;
+    }
+    s->hand_look_us = w->now_us + HAND_LOOK_US;
+    uint32_t left = server_slots_here(s);
+    bool late = w->now_us >= s->hand_until_us;
+    if (left != s->hand_told && w->now_us - s->hand_told_us >= HAND_TOLD_US) {
+        log_write(s->log, LOG_INFO, "leaving: %" PRIu32 " slots to hand over", left);
+        s->hand_told = left;
+        s->hand_told_us = w->now_us;
+    }
+    if (!node_handed_over(s->node) && !late && others && status->status == VIEW_STATUS_SERVING) {
+        return;
+    }
+    if (left == 0) {
+        log_write(s->log, LOG_INFO, "leaving: all slots are handed over");
+    } else {
+        log_write(s->log, LOG_WARN,
+                  "leaving: %" PRIu32 " slots were not handed over%s; what they hold is lost", left,
+                  late      ? " in time (handover_ms)"
+                  : !others ? ", there is nobody to take them"
+                            : "");
+    }
+    s->hand_look_us = UINT64_MAX;
+    next_phase(s, SERVER_DRAINING);
+}
+
 static void begin_to_stop(struct server *s)
 {
     bool ordered = atomic_load_explicit(&s->stop_signals, memory_order_relaxed) == 0;
@@ -299,7 +366,7 @@ static void begin_to_stop(struct server *s)
               ordered && !s->options.locals ? " by a client's order" : "",
               atomic_load(&s->stop_now) ? ", does not leave the cluster first" : "");
     gate_refuse_clients(s->gate);
-    next_phase(s, SERVER_DRAINING);
+    next_phase(s, server_any_homed(s) ? SERVER_HANDING : SERVER_DRAINING);
 }
 
 static void stop(struct server_worker *w, uint32_t flags)
@@ -319,7 +386,11 @@ static void stop(struct server_worker *w, uint32_t flags)
         next_phase(s, SERVER_STOPPING);
         return;
     }
-    leave(w, phase, flags);
+    if (phase == SERVER_HANDING) {
+        hand_over(w);
+    } else {
+        leave(w, phase, flags);
+    }
 }
 
 /* ---- The round ---- */
@@ -359,6 +430,7 @@ void control_round(struct server_worker *w, uint32_t flags)
     locals_idle(w);
     sample_speed(w);
     recover(w);
+    empty_lost(w);
     stop(w, flags);
     if ((flags & POLL_WIPE) != 0 &&
         atomic_load_explicit(&s->phase, memory_order_relaxed) != SERVER_STOPPING) {

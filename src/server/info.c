@@ -14,21 +14,34 @@
 
 #define LINE_MAX_BYTES 1024u
 
-static void line(struct resp_out *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void line(struct resp_out *text, const char *format, ...)
+static void write_line(struct resp_out *text, const char *format, va_list args)
 {
     char buffer[LINE_MAX_BYTES];
-    va_list args;
-    va_start(args, format);
     int n = vsnprintf(buffer, sizeof buffer - 2, format, args);
-    va_end(args);
     uint32_t length = n < 0 ? 0 : (uint32_t)n;
     length = length < sizeof buffer - 3 ? length : (uint32_t)sizeof buffer - 3;
     buffer[length] = '\r';
     buffer[length + 1] = '\n';
     resp_out_raw(text, bytes_of(buffer, length + 2));
+}
+
+static void line(struct resp_out *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void line(struct resp_out *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(text, format, args);
+    va_end(args);
+}
+
+void server_info_line(struct resp_out *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    write_line(text, format, args);
+    va_end(args);
 }
 
 /* ---- Figures that several sections use ---- */
@@ -329,6 +342,7 @@ static const struct {
     {"stats", section_stats},       {"replication", section_replication},
     {"cpu", section_cpu},           {"cluster", section_cluster},
     {"keyspace", section_keyspace}, {"horkos", section_horkos},
+    {"galene", server_homed_info},
 };
 
 bool server_info(void *worker, const char *section, struct resp_out *text)
@@ -339,6 +353,9 @@ bool server_info(void *worker, const char *section, struct resp_out *text)
     }
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         if (strcmp(sections[i].name, section) == 0) {
+            if (sections[i].write == server_homed_info && !server_any_homed(w->server)) {
+                return false;
+            }
             sections[i].write(w, text);
             return true;
         }
@@ -350,7 +367,7 @@ const char *const *server_info_sections(void *worker, bool all)
 {
     static const char *const names[] = {"server",   "clients",     "memory", "persistence",
                                         "stats",    "replication", "cpu",    "cluster",
-                                        "keyspace", "horkos",      NULL};
+                                        "keyspace", "horkos",      "galene", NULL};
     (void)worker;
     (void)all;
     return names;

@@ -84,6 +84,7 @@ struct settings {
     uint32_t timeout_s;
     uint32_t spin_us;
     uint32_t leave_ms;
+    uint32_t handover_ms;
 };
 
 /* ---- A worker's thread (worker.c) ---- */
@@ -148,6 +149,7 @@ struct server_worker {
 /* docs/SERVER.md, "The life of a node". Moves forward only. */
 enum server_phase {
     SERVER_RUNNING,
+    SERVER_HANDING,  /* told to stop: serves on while its slots go to other nodes */
     SERVER_DRAINING, /* told to stop: updates under way end, new ones wait */
     SERVER_LEAVING,  /* has given its lease up, waits to be dropped from the view */
     SERVER_STOPPING, /* clients are answered and closed, threads end */
@@ -199,11 +201,12 @@ struct server {
     uint32_t threads_up;     /* ... how many have their loop and port, or could not */
     struct locals *locals;   /* NULL: no sessions of this process's threads */
 
-    _Atomic uint32_t phase;   /* enum server_phase */
-    _Atomic bool stop_wanted; /* by a signal or a client */
-    _Atomic bool stop_now;    /* without leaving */
-    _Atomic bool broken;      /* the node could not be made anew */
-    _Atomic uint64_t recover; /* nodeset that the operator named; 0: nothing to do */
+    _Atomic uint32_t phase;      /* enum server_phase */
+    _Atomic bool stop_wanted;    /* by a signal or a client */
+    _Atomic bool stop_now;       /* without leaving */
+    _Atomic bool broken;         /* the node could not be made anew */
+    _Atomic uint64_t recover;    /* nodeset that the operator named; 0: nothing to do */
+    _Atomic uint32_t empty_lost; /* bit n: the operator gives up what lost slots of space n held */
     _Atomic uint32_t workers_done;
 
     _Atomic uint64_t next_client_id;
@@ -230,6 +233,10 @@ struct server {
     uint64_t leave_until_us;
     uint64_t drain_until_us; /* from then on what is not drained does not count */
     bool leave_alone;        /* there is nobody else in the view */
+    uint64_t hand_until_us;  /* SERVER_HANDING */
+    uint64_t hand_look_us;   /* when it looks again how many slots are left */
+    uint64_t hand_told_us;   /* when it last told the log, ... */
+    uint32_t hand_told;      /* ... and how many there were */
     uint64_t speed_us;
     uint64_t speed_commands;
 };
@@ -318,6 +325,8 @@ void server_host_init(struct server_worker *w);
 
 /* ---- info.c ---- */
 
+void server_info_line(struct resp_out *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 bool server_info(void *worker, const char *section, struct resp_out *text);
 const char *const *server_info_sections(void *worker, bool all);
 uint64_t server_commands(const struct server *s);
@@ -331,10 +340,19 @@ void server_port_stats(const struct server *s, struct port_stats *sum_out);
 const char *server_recover_invalid(const struct node_status *status, uint8_t self,
                                    nodeset configured, nodeset survivors);
 
-/* ---- status_slots.c ---- */
+/* ---- homed.c: spaces whose keys have homes ---- */
+
+/* INFO's section, and the same figures as JSON. */
+void server_homed_info(struct server_worker *w, struct resp_out *text);
+json_t *server_homed_json(const struct node_stats *stats);
+/* Whether there is such a space. */
+bool server_any_homed(const struct server *s);
+/* Slots whose home this node is, of all spaces. */
+uint32_t server_slots_here(const struct server *s);
 
 void server_reply_slots(struct server_worker *w, uint32_t n, const struct bytes *args,
                         struct resp_out *out);
+void server_reply_empty_lost(struct server_worker *w, struct bytes space, struct resp_out *out);
 /* What HORKOS STATUS tells of a space whose keys have homes: adds to its object. */
 void server_add_slots(const struct server *s, uint32_t space, json_t *to);
 /* {"epoch", "change"} of a map's version. */
@@ -350,6 +368,8 @@ const char *server_slots_refused(const struct server *s, uint32_t space, char te
 
 /* flags: of the polls of this round. */
 void control_round(struct server_worker *w, uint32_t flags);
+/* The operator gives up what lost slots of that space held. Any thread. */
+void server_empty_lost(struct server *s, uint32_t space);
 /* Asks for a stop: now without leaving. Any thread. */
 void server_stop(struct server *s, bool now);
 /* Whether the members that remain without `self` could decide a view. */

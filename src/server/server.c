@@ -441,6 +441,7 @@ static struct server *create(const struct config *config, const struct server_op
     s->started_us = clock_boot_us();
     s->started_wall_ms = clock_wall_ms();
     s->leave_until_us = UINT64_MAX;
+    s->hand_look_us = UINT64_MAX;
     s->drain_until_us = UINT64_MAX;
     (void)pthread_rwlock_init(&s->config_lock, NULL);
     (void)pthread_mutex_init(&s->gate_lock, NULL);

@@ -307,6 +307,7 @@ void server_settings_read(struct server *s, struct settings *settings_out)
         .timeout_s = s->live.timeout_s,
         .spin_us = s->live.spin_us,
         .leave_ms = s->live.leave_ms,
+        .handover_ms = s->live.handover_ms,
     };
     pthread_rwlock_unlock(&s->config_lock);
 }

@@ -192,6 +192,9 @@ static json_t *status_of(struct server_worker *w)
     json_object_set_new(j, "wipes", number(atomic_load(&s->wipes)));
     json_object_set_new(j, "drops", drops_of(&stats));
     json_object_set_new(j, "figures", node_figures(&stats));
+    if (server_any_homed(s)) {
+        json_object_set_new(j, "galene", server_homed_json(&stats));
+    }
     json_object_set_new(j, "port", port_figures(s));
     json_object_set_new(j, "gate", gate_figures(s));
     return j;
@@ -294,6 +297,10 @@ static void reply_help(struct resp_out *out)
         "    Writes that only the others knew are lost. `horkos recover` asks first.",
         "SLOTS [<space>]",
         "    Which node is the home of which hash slot, as JSON; engine galene only.",
+        "EMPTY-LOST <space>",
+        "    The operator's word that what lost slots held may be forgotten: all nodes remove it, "
+        "and",
+        "    the slots get homes again. `horkos slots --empty-lost` asks first, and waits.",
         "KEYSLOT <key>",
         "    The hash slot of a key, as Redis Cluster computes it.",
         "LEAVE",
@@ -321,6 +328,8 @@ bool server_horkos(void *worker, uint32_t n, const struct bytes *args, struct re
         reply_recover(w, n - 1, args + 1, out);
     } else if (n <= 2 && is(args[0], "slots")) {
         server_reply_slots(w, n - 1, args + 1, out);
+    } else if (n == 2 && is(args[0], "empty-lost")) {
+        server_reply_empty_lost(w, args[1], out);
     } else if (n == 2 && is(args[0], "keyslot")) {
         resp_out_number(out, slot_of_key(args[1]));
     } else if (n == 1 && is(args[0], "leave")) {

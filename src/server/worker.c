@@ -160,6 +160,7 @@ static uint64_t time_to_wait(const struct server_worker *w)
     uint64_t due = sooner(worker_deadline(w->node), clients_deadline(w));
     if (w->index == 0) {
         due = sooner(due, w->server->leave_until_us);
+        due = sooner(due, w->server->hand_look_us);
         if (w->now_us < w->server->drain_until_us) {
             due = sooner(due, w->server->drain_until_us);
         }

@@ -104,6 +104,7 @@ static void test_defaults(void **state)
     assert_int_equal(c->io, LOOP_AUTO);
     assert_int_equal(c->spin_us, 0);
     assert_int_equal(c->leave_ms, 5000);
+    assert_int_equal(c->handover_ms, 60000);
     assert_string_equal(c->cluster, "horkos");
     assert_int_not_equal(c->cluster_id, 0);
     assert_int_equal(c->lease_ms, 500);
@@ -726,6 +727,7 @@ static void test_rewrite_all(void **state)
     static const char *const all[][2] = {{"node.log_level", "debug"},
                                          {"node.spin_us", "1"},
                                          {"node.leave_ms", "2"},
+                                         {"node.handover_ms", "3"},
                                          {"clients.requirepass", "s"},
                                          {"clients.clients_max", "3"},
                                          {"clients.clients_memory_max", "4mb"},
