@@ -179,7 +179,8 @@ struct effect {
     uint8_t to;
     uint8_t flags; /* the message's flags */
     uint8_t with;  /* EFF_VALUE, EFF_NO_KEY */
-    uint8_t reserved[3];
+    uint8_t reserved;
+    uint16_t arg;  /* EFF_BCAST: msg.arg */
     uint32_t slot; /* of the message, or the slot that EFF_FLOW steps ... */
     uint32_t gen;  /* ... if it is still of this generation; 0: whatever its generation */
     uint64_t ts;

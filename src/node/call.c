@@ -399,7 +399,9 @@ static void step_unreadable(struct worker *w, struct call *c, enum ev_kind kind,
     s.hash = c->hash;
     s.call = c;
     step_locked(w, &s, ref);
-    if (!s.parked && !s.asked) {
+    if (s.lost) {
+        call_fail(w, c, HK_ERR_LOSTSLOT);
+    } else if (!s.parked && !s.asked) {
         call_again(w, c);
     }
 }
@@ -589,21 +591,28 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
     s->key = c->op.key;
     s->hash = c->hash;
     s->call = c;
-    pass_baton(w, c); /* it runs after this one */
     list_remove(&c->link);
     step_locked(w, s, ref);
-    if (s->err != HK_OK) {
+    if (s->err != HK_OK || s->lost) {
         c->expired_ms = 0;
-        call_fail(w, c, s->err);
+        call_fail(w, c, s->lost ? HK_ERR_LOSTSLOT : s->err);
         return;
     }
-    if (!s->issued && !s->parked) {
+    if (s->parked) {
+        /* The key is busy although it is readable. The request's bytes do not last so long. */
+        if (!call_own(w, c)) {
+            call_fail(w, c, HK_ERR_NOMEM);
+        }
+        return;
+    }
+    if (!s->issued) {
         call_again(w, c); /* the engine cannot take it just now */
         return;
     }
     /* From here on c may be answered and gone: an update of a single member completes at once. */
     if (c->state == CALL_ISSUED && c->flow != NULL) {
         w->stats.updates++;
+        pass_baton(w, c); /* the next one runs after this one */
         wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
         bool elsewhere = (traits_of(w, c) & ENGINE_READS_FOLLOW) != 0;
         if (!c->owned && (c->rmw || first || elsewhere)) {
@@ -649,6 +658,7 @@ static void call_update(struct worker *w, struct call *c)
     uint8_t flags = flags_locked(w, c, &ref);
     bool rmw = op_is_rmw(op);
     bool anytime = (space->ops->traits & ENGINE_BLIND_ANYTIME) != 0 && !rmw;
+    anytime = anytime && (space->homes == NULL || ref.object != NULL); /* absent only at its home */
     if ((flags & KEY_READABLE) == 0 && !anytime) {
         step_unreadable(w, c, EV_UPDATE, &ref);
         return;

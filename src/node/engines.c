@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops};
+static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops, &galene_ops};
 
 #define ENGINES (sizeof engines / sizeof engines[0])
 
@@ -37,6 +37,11 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
         config_out->craq = (struct craq_config){
             .retry_us = options->mlt_us / 8u + 1u,
             .give_up_us = options->mlt_us * 1000u,
+        };
+    } else if (ops == &galene_ops) {
+        config_out->galene = (struct galene_config){
+            .retry_us = options->mlt_us / 4u + 1u,
+            .rescue_us = options->mlt_us * 4u + 1u,
         };
     }
 }

@@ -7,6 +7,7 @@
 
 #include "engine/craq/craq.h"
 #include "engine/engine.h"
+#include "engine/galene/galene.h"
 #include "engine/hermes/hermes.h"
 #include "engine/zab/zab.h"
 
@@ -15,6 +16,7 @@ union engines_config {
     struct hermes_config hermes;
     struct zab_config zab;
     struct craq_config craq;
+    struct galene_config galene;
 };
 
 /* What people may choose, in terms that are common to the engines; an engine leaves aside what does

@@ -75,6 +75,7 @@ void flow_open(struct worker *w, struct flow *f, const struct step *s)
     f->waiting_us = w->now_us;
     f->key_memory = NULL;
     f->call = NULL;
+    f->purpose = s->purpose;
     if (s->issued) {
         f->call = s->call;
         f->key = s->call->op.key;
@@ -108,9 +109,41 @@ static bool flow_owed(struct flow *f, uint32_t gen)
                                                     memory_order_acquire);
 }
 
+/* EFF_HOLD: the payload waits with the flow. False: there is no memory for it, and the update is to
+ * be refused; from then on nothing may be, so what is stored in the end needs no permission. */
+static bool hold(struct worker *w, struct flow *f, const struct step *s)
+{
+    uint32_t n = s->payload.n > 0 ? s->payload.n : 1;
+    f->held = store_alloc(w->threads[s->space], n, s->force);
+    if (f->held == NULL) {
+        return false;
+    }
+    if (s->payload.n > 0) {
+        memcpy(f->held, s->payload.at, s->payload.n);
+    }
+    f->held_n = s->payload.n;
+    f->held_flags = s->payload_flags;
+    return true;
+}
+
+static void release_held(struct worker *w, struct flow *f)
+{
+    if (f->held != NULL) {
+        store_free(w->threads[f->space], f->held, f->held_n > 0 ? f->held_n : 1);
+        f->held = NULL;
+    }
+}
+
 void flow_close(struct worker *w, struct flow *f)
 {
     HK_ASSERT(f->used && f->call == NULL && list_empty(&f->checking));
+    if (f->purpose == PURPOSE_HOT) {
+        hot_done(w, f);
+    } else if (f->purpose == PURPOSE_MOVE) {
+        move_done(w, f);
+    }
+    f->purpose = PURPOSE_NONE;
+    release_held(w, f);
     wheel_disarm(&w->wheel, &f->timer);
     list_remove(&f->link);
     if (f->key_heap) {
@@ -184,6 +217,7 @@ static void send_effect(struct worker *w, uint8_t space, const struct effect *e,
         output_value(w, e->to, target, &m, ref);
         return;
     }
+    m.arg = e->arg;
     output_values(w, e->set, route == ROUTE_WORKER ? 0 : (uint8_t)w->index, &m, ref);
 }
 
@@ -252,6 +286,10 @@ void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kin
     s->parked = false;
     s->issued = false;
     s->asked = false;
+    s->lost = false;
+    s->later = false;
+    s->begun = false;
+    s->purpose = PURPOSE_NONE;
     s->event = (struct event){
         .kind = kind,
         .from = NODE_NONE,
@@ -325,8 +363,8 @@ static void send_locked(struct worker *w, struct step *s, struct store_ref *ref,
             value = store_value_of(ref, w->scratch, STORE_INLINE_MAX);
             have = true;
         }
-        bool again =
-            s->mine != NULL && s->event.kind == EV_FLOW && s->event.code != KEY_CODE_COMPLETE;
+        bool again = s->mine != NULL && s->event.kind == EV_FLOW &&
+                     s->event.code != KEY_CODE_COMPLETE && !w->node->spaces[s->space].ordered;
         if (again) {
             e.set &= ~held_back(w, s->mine, &e, value.n);
         }
@@ -446,8 +484,12 @@ static void after_unlock(struct worker *w, struct step *s, const struct effects 
         case EFF_ISSUE:
         case EFF_ASK:
         case EFF_HOLD:
+            break;
         case EFF_LATER:
+            s->later = true;
+            break;
         case EFF_LOST:
+            s->lost = true;
             break;
         case EFF_KEY:
         case EFF_REPLY:
@@ -485,14 +527,17 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
     ops->key(&meta, NULL, s->mine != NULL ? &s->mine->slot : NULL,
              spare != NULL ? &spare->slot : NULL, &s->event, &fx);
     uint32_t kinds = effect_kinds(&fx);
-    s->err = publish(s, ref, kinds, &meta, &before);
+    bool kept = !has_effect(kinds, EFF_HOLD) || hold(w, spare, s);
+    s->err = kept ? publish(s, ref, kinds, &meta, &before) : HK_ERR_NOMEM;
     if (s->err != HK_OK) {
         /* Nothing of this step happened. Where messages are delivered once that would be final, and
          * only the operating system can say so: there is no honest way on. */
-        HK_ASSERT(s->err != HK_ERR_NOMEM || s->event.kind != EV_MSG ||
+        HK_ASSERT(s->err != HK_ERR_NOMEM || (s->event.kind != EV_MSG && s->event.kind != EV_FLOW) ||
                   !w->node->spaces[s->space].ordered);
         store_unlock(ref);
         if (spare != NULL) {
+            spare->space = s->space;
+            release_held(w, spare);
             flow_give_back(w, spare);
         }
         w->stats.node_drops[NODE_DROP_MEMORY] += s->event.kind == EV_MSG;
@@ -514,11 +559,13 @@ void step_locked(struct worker *w, struct step *s, struct store_ref *ref)
     }
     store_unlock(ref);
     /* A stalled update may have started a replay: that flow is not the update's. */
-    s->issued = issue || (s->event.kind == EV_UPDATE && has_effect(kinds, EFF_APPLY));
+    s->issued = issue || (s->event.kind == EV_UPDATE &&
+                          (has_effect(kinds, EFF_APPLY) || has_effect(kinds, EFF_HOLD)));
     s->asked = s->event.kind == EV_READ && has_effect(kinds, EFF_ASK);
     w->stats.asks += s->asked;
     if (spare != NULL) {
-        if (spare->slot.kind != 0) {
+        s->begun = spare->slot.kind != 0;
+        if (s->begun) {
             flow_open(w, spare, s);
         } else {
             flow_give_back(w, spare);
@@ -532,6 +579,42 @@ void step_key(struct worker *w, struct step *s)
     struct store_ref ref;
     store_lock(w->node->spaces[s->space].store, w->threads[s->space], s->key, s->hash, &ref);
     step_locked(w, s, &ref);
+}
+
+/* ---- Keys that come, go and move ---- */
+
+static enum step_word step_task(struct worker *w, struct step *s, struct bytes key, uint64_t hash)
+{
+    const struct node *n = w->node;
+    /* The members that a flow asks are those of this worker's view; no other worker of this node
+     * may still acknowledge anything in an older one (docs/protocols/galene.md, K5). */
+    if (list_empty(&w->flows_free) || !ordered_issues(w, s->space) ||
+        atomic_load_explicit(&n->adopted, memory_order_acquire) != w->view.epoch) {
+        return STEP_LATER;
+    }
+    s->key = key;
+    s->hash = hash;
+    step_key(w, s);
+    return s->begun ? STEP_BEGUN : s->later ? STEP_LATER : STEP_NOTHING;
+}
+
+enum step_word step_hot(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                        enum hot_code code, uint64_t gen)
+{
+    struct step s;
+    step_init(w, &s, space, EV_HOT);
+    s.event.code = (uint8_t)code;
+    s.event.ts = gen;
+    s.purpose = PURPOSE_HOT;
+    return step_task(w, &s, key, hash);
+}
+
+enum step_word step_move(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    struct step s;
+    step_init(w, &s, space, EV_MOVE);
+    s.purpose = PURPOSE_MOVE;
+    return step_task(w, &s, key, hash);
 }
 
 /* ---- Flow steps ---- */
@@ -548,6 +631,11 @@ static void key_from_flow(struct worker *w, struct flow *f, uint8_t code)
     s.key = f->key;
     s.hash = f->hash;
     s.mine = f;
+    if (f->held != NULL) {
+        s.payload = bytes_of(f->held, f->held_n);
+        s.payload_flags = f->held_flags;
+        s.force = true;
+    }
     step_key(w, &s);
 }
 
@@ -644,6 +732,7 @@ void flow_check_reads(struct worker *w)
     }
     f->used = true;
     f->check = true;
+    f->purpose = PURPOSE_NONE;
     f->space = space;
     f->call = NULL;
     f->key = bytes_of(NULL, 0);
