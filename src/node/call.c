@@ -211,9 +211,11 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer)
     session_flush(w, index);
 }
 
-static void count_failure(struct worker *w, int err)
+static void count_failure(struct worker *w, const struct call *c, int err)
 {
-    if (err == HK_ERR_UNKNOWN) {
+    if (err == HK_ERR_LOSTSLOT) {
+        w->stats.lost_slot += !c->remote; /* where its client is */
+    } else if (err == HK_ERR_UNKNOWN) {
         w->stats.unknown++;
     } else if (err == HK_ERR_UNAVAILABLE || err == HK_ERR_LOADING) {
         w->stats.unavailable++;
@@ -222,7 +224,7 @@ static void count_failure(struct worker *w, int err)
 
 void call_fail(struct worker *w, struct call *c, int err)
 {
-    count_failure(w, err);
+    count_failure(w, c, err);
     struct answer answer = {.kind = ANSWER_ERROR, .number = err};
     c->version = 0;
     call_finish(w, c, &answer);

@@ -422,7 +422,6 @@ void forward_go(struct worker *w, struct call *c, struct forward_route route)
 {
     bool there = route.place == FORWARD_AWAY && nodeset_has(w->view.live, route.to);
     if (route.place == FORWARD_LOST) {
-        w->stats.lost_slot++;
         call_fail(w, c, HK_ERR_LOSTSLOT);
     } else if (c->own) {
         call_fail(w, c, HK_ERR_UNAVAILABLE); /* its home does it */
@@ -519,7 +518,6 @@ static void take_reply(struct worker *w, struct miss *m, const struct op_reply *
         const struct answer *answer = &reply->answer;
         c->version = reply->version;
         if (answer->kind == ANSWER_ERROR) {
-            w->stats.lost_slot += answer->number == HK_ERR_LOSTSLOT;
             call_fail(w, c, (int)answer->number);
         } else {
             call_finish(w, c, answer);
