@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "engine/galene/messages.h"
+#include "node/node.h"
+
 static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops, &galene_ops};
 
 #define ENGINES (sizeof engines / sizeof engines[0])
@@ -19,6 +22,14 @@ const struct engine_ops *engines_find(const char *name)
         }
     }
     return NULL;
+}
+
+const char *engines_homed_kind(uint32_t kind)
+{
+    if (kind == HOMED_KINDS - 1) {
+        return "slots"; /* all of the slot map's */
+    }
+    return kind > 0 && kind < GALENE_KEY_END ? galene_kind_names[kind] : NULL;
 }
 
 void engines_configure(const struct engine_ops *ops, const struct engines_options *options,

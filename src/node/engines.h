@@ -30,6 +30,9 @@ struct engines_options {
 void engines_configure(const struct engine_ops *ops, const struct engines_options *options,
                        union engines_config *config_out);
 
+/* The name of a kind of message that node_stats.homed_messages counts; NULL: none. */
+const char *engines_homed_kind(uint32_t kind);
+
 /* NULL: there is no engine of that name. */
 const struct engine_ops *engines_find(const char *name);
 /* The i-th, in the order in which they are listed to people; NULL past the last. */

@@ -181,11 +181,14 @@ const struct config_option config_options[] = {
      .help = "How many keys are cached on all nodes at most; 0: a thousandth of all keys, at "
              "least 64. The same on all nodes."},
     {SECTION_SPACE, "hot_epoch_ms", CONFIG_NUMBER, SPACE_AT(hot_epoch_ms), .standard = "1000",
-     .min = 10, .max = 3600000, .unit = "milliseconds", .engine = "galene",
-     .help = "How often it is decided anew which keys are hot. The same on all nodes."},
+     .min = 10, .max = 3600000, .unit = "milliseconds",
+     .help = "What was longer ago than this counts half for `HOTKEYS`, and so on; with `engine = "
+             "galene` also: how often it is decided anew which keys are hot. The same on all "
+             "nodes."},
     {SECTION_SPACE, "hot_sample", CONFIG_NUMBER, SPACE_AT(hot_sample), .standard = "16", .min = 1,
-     .max = 65536, .unit = "operations", .engine = "galene",
-     .help = "One operation in so many is counted when hot keys are looked for."},
+     .max = 65536, .unit = "operations",
+     .help = "One operation in so many is counted when hot keys are looked for, by `HOTKEYS` or "
+             "for the cache of `engine = galene`."},
     {SECTION_SPACE, "misses_max", CONFIG_NUMBER, SPACE_AT(misses_max), .standard = "256", .min = 1,
      .max = 65536, .unit = "operations", .engine = "galene",
      .help = "Operations of one worker that may be unanswered at one other node; more wait."},

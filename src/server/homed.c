@@ -2,6 +2,7 @@
  * set, operations that travel. */
 #include "server/internal.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -41,10 +42,18 @@ static double hit_rate(const struct node_stats *stats)
     return all > 0 ? (double)stats->hits / (double)all : 0;
 }
 
-/* Messages of the engine, by their kind; the last counts that and all higher ones. */
+/* "messages_inv": of the engine, as sent. */
 static const char *kind_name(uint32_t kind, char text[40])
 {
-    snprintf(text, 40, "messages_%" PRIu32, kind);
+    const char *name = engines_homed_kind(kind);
+    if (name == NULL) {
+        snprintf(text, 40, "messages_%" PRIu32, kind);
+        return text;
+    }
+    int n = snprintf(text, 40, "messages_%s", name);
+    for (int i = 0; i < n; i++) {
+        text[i] = (char)tolower((unsigned char)text[i]);
+    }
     return text;
 }
 

@@ -523,6 +523,8 @@ static void test_options_of_an_engine(void **state)
     assert_int_equal(space->hot_epoch_ms, 1000);
     assert_int_equal(space->hot_sample, 16);
     assert_int_equal(space->misses_max, 256);
+    assert_get(c, "space.?.hot_sample",
+               "space.2.hot_sample=4\nspace.3.hot_sample=16\nspace.4.hot_sample=16\n");
     /* Spaces of other engines have no such option. */
     assert_get(c, "space.?.mode", "space.2.mode=base-erew\nspace.3.mode=cache\n");
     assert_get(c, "space.?.ack_all",

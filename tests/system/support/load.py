@@ -94,7 +94,7 @@ class Worker(threading.Thread):
 
     def _connect(self):
         try:
-            self.client = resp.Client(self.load.ports[self.node], timeout=self.load.timeout)
+            self.client = self.load.connect(self.node)
             return True
         except resp.Broken:
             self.load.ending.wait(RETRY_S)
@@ -224,8 +224,9 @@ class Load:
     """Starts on entry, ends on exit. verify() afterwards, when the nodes are whole."""
 
     def __init__(self, cluster, threads=2, depth=4, counters=6, timeout=20.0, seed=None,
-                 nodes=None):
+                 nodes=None, space=0):
         self.cluster = cluster
+        self.space = space
         self.ports = dict(cluster.ports)
         self.depth = depth
         self.timeout = timeout * harness.PATIENCE
@@ -239,6 +240,13 @@ class Load:
         self.workers = [Worker(self, number, node)
                         for number, node in enumerate(nodes * threads)]
         harness.say("load: seed %d" % self.seed)
+
+    def connect(self, node):
+        """A client of that node, in the space of this load."""
+        client = resp.Client(self.ports[node], timeout=self.timeout)
+        if self.space != 0:
+            client.must("SELECT", self.space)
+        return client
 
     def __enter__(self):
         for worker in self.workers:
@@ -300,21 +308,35 @@ class Load:
             self.acknowledged(), sum(worker.unknown for worker in self.workers), refusals,
             1000 * max(worker.longest_s for worker in self.workers))
 
-    def verify(self, nodes=None):
-        """Reads everything back on every node. Fails on the first sign of a loss."""
+    def verify(self, nodes=None, lost=False):
+        """Reads everything back on every node. Fails on the first sign of a loss. lost: a key may
+        also be answered -LOSTSLOT, but nothing else than that or its value. Returns how often."""
         harness.say("load: " + self.summary())
         nodes = nodes or sorted(self.ports)
+        answered_lost = 0
         for node in nodes:
-            with resp.Client(self.ports[node], timeout=self.timeout) as client:
-                self._verify_counters(client, node)
-                self._verify_registers(client, node)
+            with self.connect(node) as client:
+                answered_lost += self._verify_counters(client, node, lost)
+                answered_lost += self._verify_registers(client, node, lost)
         if self.violations:
             raise AssertionError("%d violations, the first: %s" % (
                 len(self.violations), self.violations[0]))
+        return answered_lost
 
-    def _verify_counters(self, client, node):
-        for counter in self.counters:
-            value = int(client.must("GET", counter.key) or 0)
+    def _values(self, client, keys, lost):
+        """Their values; an error for those that are lost, if they may be."""
+        replies = client.pipeline(("GET", key) for key in keys)
+        for key, reply in zip(keys, replies):
+            if isinstance(reply, resp.Error) and not (lost and reply.code == "LOSTSLOT"):
+                raise AssertionError("GET %r answered %r" % (key, reply))
+        return replies
+
+    def _verify_counters(self, client, node, lost):
+        values = self._values(client, [counter.key for counter in self.counters], lost)
+        for counter, value in zip(self.counters, values):
+            if isinstance(value, resp.Error):
+                continue
+            value = int(value or 0)
             if not counter.acknowledged <= value <= counter.acknowledged + counter.unknown:
                 self.violation("node %d: %r is %d; acknowledged %d, unknown %d" % (
                     node, counter.key, value, counter.acknowledged, counter.unknown))
@@ -322,12 +344,17 @@ class Load:
                 self.violation("node %d: %r is %d after %d was known" % (
                     node, counter.key, value, counter.top))
             counter.top = max(counter.top, value)
+        return sum(isinstance(value, resp.Error) for value in values)
 
-    def _verify_registers(self, client, node):
+    def _verify_registers(self, client, node, lost):
+        answered_lost = 0
         for start in range(0, len(self.registers), 500):
             part = self.registers[start : start + 500]
-            values = client.must("MGET", *(register.key for register in part))
+            values = self._values(client, [register.key for register in part], lost)
             for register, value in zip(part, values):
+                if isinstance(value, resp.Error):
+                    answered_lost += 1
+                    continue
                 version = register.version_of(value)
                 allowed = {register.acknowledged}
                 if register.unknown:
@@ -337,3 +364,4 @@ class Load:
                         node, register.key, value, register.acknowledged, register.unknown,
                         register.seen))
                 register.seen = max(register.seen, version)
+        return answered_lost
