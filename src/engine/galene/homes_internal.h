@@ -1,0 +1,109 @@
+/* What the files of the slot map share: homes.c (every member), homes_lead.c (the leader),
+ * homes_share.c (who gets what), homes_messages.c. */
+#ifndef HORKOS_ENGINE_GALENE_HOMES_INTERNAL_H
+#define HORKOS_ENGINE_GALENE_HOMES_INTERNAL_H
+
+#include "base/assert.h"
+#include "engine/galene/homes.h"
+
+/* One step. */
+struct homes_step {
+    struct galene_homes *homes;
+    const struct event *event;
+    const struct view *view;
+    struct effects *fx;
+    uint64_t rules_off;
+};
+
+#ifdef HK_MUTANTS
+static inline bool homes_rule_on(const struct homes_step *s, enum galene_homes_rule rule)
+{
+    return (s->rules_off >> rule & 1) == 0;
+}
+#else
+static inline bool homes_rule_on(const struct homes_step *s, enum galene_homes_rule rule)
+{
+    (void)s;
+    (void)rule;
+    return true;
+}
+#endif
+
+static inline uint64_t homes_version(uint32_t epoch, uint32_t n)
+{
+    return (uint64_t)epoch << 32 | n;
+}
+
+static inline uint32_t homes_version_epoch(uint64_t version)
+{
+    return (uint32_t)(version >> 32);
+}
+
+/* ---- Runs on the wire: first in the lower 14 bits, count - 1 in the next 14 ---- */
+
+#define HOMES_RUN_BITS 14u
+_Static_assert(HASH_SLOTS == 1u << HOMES_RUN_BITS, "a run's fields hold every slot");
+
+static inline uint32_t homes_run_pack(uint32_t first, uint32_t count)
+{
+    return first | (count - 1) << HOMES_RUN_BITS;
+}
+
+static inline uint32_t homes_run_first(uint32_t run)
+{
+    return run & (HASH_SLOTS - 1);
+}
+
+static inline uint32_t homes_run_count(uint32_t run)
+{
+    return (run >> HOMES_RUN_BITS & (HASH_SLOTS - 1)) + 1;
+}
+
+/* How many slots from `first` on have the same home, at least 1. */
+uint32_t homes_run_length(const uint32_t *map, uint32_t first);
+
+static inline bool homes_room(const struct homes_step *s)
+{
+    return s->fx->n < EFFECTS_MAX;
+}
+
+static inline uint8_t homes_leader(const struct view *view)
+{
+    return nodeset_first(view->operational);
+}
+
+static inline bool homes_leads(const struct homes_step *s)
+{
+    return s->homes->phase >= GALENE_HOMES_GATHER;
+}
+
+static inline void homes_drop(struct homes_step *s, enum engine_drop why)
+{
+    effects_add(s->fx, EFF_DROP)->code = (uint8_t)why;
+}
+
+/* A message with nothing but its version and flags. */
+void homes_send(struct homes_step *s, enum galene_homes_kind kind, uint8_t to, uint64_t version,
+                uint8_t flags);
+/* next, as it has come in or was announced, is the map. */
+void homes_commit(struct homes_step *s, uint64_t version);
+/* The next run of next. Whether it fits; it is noted then. */
+bool homes_take_run(struct homes_step *s, bool whole);
+void homes_free_here(struct homes_step *s);
+
+/* ---- homes_lead.c ---- */
+void homes_lead_view(struct homes_step *s);
+/* STATE, RUN, HAVE, MOVED, PURGED, WISH. */
+void homes_lead_message(struct homes_step *s);
+void homes_lead_flush(struct homes_step *s);
+/* What a member says, this one or another. */
+void homes_note_moved(struct homes_step *s, uint8_t node, uint64_t version);
+void homes_note_purged(struct homes_step *s, uint8_t node, uint64_t version);
+
+/* ---- homes_share.c ---- */
+/* All slots, evenly, in one run each. */
+void homes_deal(uint32_t *map, nodeset takers);
+/* Lost slots are emptied for those of the takers that have least. Whether there were any. */
+bool homes_empty_lost(uint32_t *map, nodeset takers);
+
+#endif
