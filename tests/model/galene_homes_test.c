@@ -17,7 +17,7 @@ static struct homes_rig rig;
 static const char *run(uint64_t rules_off, uint64_t seed)
 {
     struct homes_rig *r = &rig;
-    homes_rig_init(r, rules_off, seed);
+    homes_rig_init(r, 0, rules_off, seed);
     for (uint32_t i = 0; i < 6000 && r->violation == NULL; i++) {
         homes_rig_step(r);
     }
@@ -185,7 +185,7 @@ static void hostile_members(void **state)
     (void)state;
     struct homes_rig *r = &rig;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        homes_rig_init(r, 0, seed);
+        homes_rig_init(r, 0, 0, seed);
         struct random random;
         random_init(&random, seed);
         for (uint32_t i = 0; i < 4000; i++) {
@@ -223,14 +223,178 @@ static void hostile_members(void **state)
 /* ---- Rules ---- */
 
 #ifdef HK_MUTANTS
+#define OFF(rule) ((uint64_t)1 << GALENE_HOMES_RULE_##rule)
+#endif
+
+static void write_all(struct homes_rig *r)
+{
+    for (uint8_t node = 0; node < HOMES_NODES; node++) {
+        homes_rig_write(r, node);
+    }
+}
+
+static uint64_t announced(const struct homes_rig *r)
+{
+    return r->nodes[0].homes.announced;
+}
+
+/* Everybody talks to the leader, node 0, and acts, until it announces that version; what it says then
+ * is still to be delivered. */
+static void until_announced(struct homes_rig *r, uint64_t version, bool movers)
+{
+    for (uint32_t i = 0; i < 1000 && announced(r) != version; i++) {
+        (void)homes_rig_flush(r, 0, 1);
+        for (uint8_t node = 0; node < HOMES_NODES; node++) {
+            homes_rig_adopt(r, node);
+            while (announced(r) != version && homes_rig_deliver(r, 0, node)) {
+            }
+            if (announced(r) != version) {
+                (void)homes_rig_flush(r, node, 1);
+                (void)(movers && homes_rig_move(r, node, HASH_SLOTS));
+            }
+            while (announced(r) != version && homes_rig_deliver(r, node, 0)) {
+            }
+        }
+    }
+    assert_int_equal(announced(r), version);
+}
+
+static void without_movers(struct homes_rig *r)
+{
+    for (uint32_t i = 0; i < 100; i++) {
+        for (uint8_t node = 0; node < 4; node++) {
+            (void)homes_rig_flush(r, node, 64);
+            (void)homes_rig_deliver(r, 0, node);
+            (void)homes_rig_deliver(r, node, 0);
+        }
+    }
+}
+
+/* Node 4 joins four others whose slots are all written, and serves from the newest view on. */
+static void join(struct homes_rig *r, uint64_t rules_off)
+{
+    homes_rig_init(r, 4, rules_off, 1);
+    homes_rig_exhaust(r);
+    write_all(r);
+    homes_rig_view(r, 0, nodeset_of(4), 0);
+    homes_rig_exhaust(r);
+    homes_rig_view(r, 0, 0, nodeset_of(4));
+}
+
+/* S5: of a change that begins several moves 2 gets all but the last run, and the leader dies. */
+static const char *partial_map(uint64_t rules_off)
+{
+    struct homes_rig *r = &rig;
+    join(r, rules_off);
+    until_announced(r, ((uint64_t)3 << 32) + 1, true);
+    (void)homes_rig_flush(r, 0, 64);
+    struct homes_lane *lane = &r->lanes[0][2];
+    while (lane->tail - lane->head > 1) { /* the last run stays behind */
+        (void)homes_rig_deliver(r, 0, 2);
+    }
+    (void)homes_rig_flush(r, 2, 64);
+    (void)homes_rig_move(r, 2, HASH_SLOTS);
+    homes_rig_view(r, nodeset_of(0), 0, 0);
+    for (uint32_t i = 0; i < 100 && r->nodes[2].map_version != (uint64_t)4 << 32; i++) {
+        for (uint8_t node = 1; node < HOMES_NODES; node++) {
+            homes_rig_adopt(r, node);
+            (void)homes_rig_deliver(r, 1, node);
+            (void)homes_rig_deliver(r, node, 1);
+            (void)homes_rig_flush(r, node, 1);
+        }
+    }
+    homes_rig_write(r, 2); /* whatever the next leader says that it is the home of */
+    homes_rig_settle(r);
+    return r->violation;
+}
+
+/* S8: 1 is the new home of an emptied slot; only 0 and 1 know; 1 takes an update; both die. */
+static const char *emptied_home(uint64_t rules_off)
+{
+    struct homes_rig *r = &rig;
+    homes_rig_init(r, 5, rules_off, 1);
+    homes_rig_exhaust(r);
+    write_all(r);
+    homes_rig_view(r, nodeset_of(4), 0, 0);
+    homes_rig_view(r, 0, nodeset_of(4), 0);
+    homes_rig_exhaust(r);
+    homes_rig_view(r, 0, 0, nodeset_of(4));
+    homes_rig_exhaust(r);
+    uint64_t version = r->nodes[0].homes.version;
+    homes_rig_say(r, 0, SLOTS_EMPTY, 0);
+    until_announced(r, version + 2, true);
+    (void)homes_rig_flush(r, 0, 64);
+    while (homes_rig_deliver(r, 0, 1)) {
+    }
+    (void)homes_rig_flush(r, 1, 64);
+    homes_rig_write(r, 1);
+    homes_rig_view(r, nodeset_of(0) | nodeset_of(1), 0, 0);
+    homes_rig_settle(r);
+    return r->violation;
+}
+
+/* S8: slots were moving to 4, which dies; their old homes still have the keys when the operator gives
+ * the slots up, and are slow to purge them. */
+static const char *not_purged(uint64_t rules_off)
+{
+    struct homes_rig *r = &rig;
+    join(r, rules_off);
+    until_announced(r, ((uint64_t)3 << 32) + 1, true);
+    homes_rig_view(r, nodeset_of(4), 0, 0);
+    uint64_t version = (uint64_t)4 << 32;
+    until_announced(r, version, false);
+    homes_rig_say(r, 0, SLOTS_EMPTY, 0);
+    until_announced(r, version + 1, false);
+    without_movers(r);
+    homes_rig_settle(r);
+    return r->violation;
+}
+
+/* S9: 1 leaves; when the second part of its slots begins to move it says again that nothing is left
+ * of the first. */
+static const char *late_moved(uint64_t rules_off)
+{
+    struct homes_rig *r = &rig;
+    homes_rig_init(r, 4, rules_off, 1);
+    homes_rig_exhaust(r);
+    write_all(r);
+    homes_rig_say(r, 1, SLOTS_LEAVE, 0);
+    uint64_t version = r->nodes[0].homes.version;
+    until_announced(r, version + 2, true);
+    homes_rig_say(r, 1, SLOTS_MOVED, version + 1);
+    without_movers(r);
+    homes_rig_settle(r);
+    return r->violation;
+}
+
+static void scenarios(void **state)
+{
+    (void)state;
+    assert_null(partial_map(0));
+    assert_null(emptied_home(0));
+    assert_null(not_purged(0));
+    assert_null(late_moved(0));
+#ifdef HK_MUTANTS
+    assert_non_null(partial_map(OFF(WHOLE)));
+    assert_non_null(emptied_home(OFF(NAMED)));
+    assert_non_null(not_purged(OFF(PURGED)));
+    assert_non_null(late_moved(OFF(MOVED)));
+#endif
+}
+
+#ifdef HK_MUTANTS
 /* With a rule off some run shows the fault. */
 static void rules(void **state)
 {
     (void)state;
     for (uint32_t rule = 0; rule < GALENE_HOMES_RULES; rule++) {
+        uint64_t rare = OFF(WHOLE) | OFF(NAMED) | OFF(PURGED) | OFF(MOVED);
+        if ((rare >> rule & 1) != 0) {
+            continue; /* see scenarios */
+        }
         const char *seen = NULL;
         uint64_t seed = 0;
-        while (seen == NULL && seed < seeds(1500)) {
+        while (seen == NULL && seed < seeds(1000)) {
             seen = run((uint64_t)1 << rule, ++seed);
         }
         print_message("%s: seed %llu: %s\n", galene_homes_rule_names[rule],
@@ -244,7 +408,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(even_shares),     cmocka_unit_test(hostile_messages),
-        cmocka_unit_test(hostile_members), cmocka_unit_test(clusters),
+        cmocka_unit_test(hostile_members), cmocka_unit_test(scenarios),
+        cmocka_unit_test(clusters),
 #ifdef HK_MUTANTS
         cmocka_unit_test(rules),
 #endif

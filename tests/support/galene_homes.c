@@ -71,30 +71,18 @@ static void take_home(struct homes_rig *r, struct homes_node *n, const struct ef
         r->lost += h.state == HOME_LOST && n->table[i] != e->set;
         r->empties += h.state == HOME_EMPTYING && n->table[i] != e->set;
         n->table[i] = (uint32_t)e->set;
-        if (h.state == HOME_EMPTYING) {
-            r->truth[i] = 0; /* the operator gave it up */
-        }
+        r->had[i] |= nodeset_of(h.home) | (h.state == HOME_MOVING ? nodeset_of(h.to) : 0);
     }
-    if (e->ts < n->map_version) {
+    if (e->ts < n->map_version && r->rules_off == 0) {
         violate(r, "a node is told an older map");
     }
     n->map_version = e->ts;
 }
 
-static uint32_t moving(const uint32_t *map)
+/* S11: no move begins while the hot set changes; nothing moved when it began to. */
+static void judge_hot(struct homes_rig *r, const struct homes_node *n)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < HASH_SLOTS; i++) {
-        n += slot_home_unpack(map[i]).state == HOME_MOVING;
-    }
-    return n;
-}
-
-/* S11: no move begins while the hot set changes. */
-static void judge_hot(struct homes_rig *r, const struct galene_homes *h)
-{
-    if (h->hot && h->phase == GALENE_HOMES_ANNOUNCE && (uint32_t)h->announced != 0 &&
-        moving(h->next) > moving(h->map)) {
+    if (n->homes.hot && n->homes.moving && n->hot_epoch == n->view.epoch) {
         violate(r, "a move begins while the hot set changes");
     }
 }
@@ -111,6 +99,16 @@ static bool is_home(const struct homes_node *n, uint8_t self)
     return false;
 }
 
+/* What the operator gives up in this step holds nothing from now on. */
+static void note_given_up(struct homes_rig *r, const struct galene_homes *h)
+{
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) {
+        if (slot_home_unpack(h->map[i]).state == HOME_LOST) {
+            r->truth[i] = 0;
+        }
+    }
+}
+
 static bool step(struct homes_rig *r, uint8_t self, struct event *event)
 {
     struct homes_node *n = &r->nodes[self];
@@ -119,8 +117,11 @@ static bool step(struct homes_rig *r, uint8_t self, struct event *event)
     event->self = self;
     event->view = &n->view;
     r->steps++;
+    if (event->kind == EV_FLUSH && n->homes.phase >= GALENE_HOMES_ANNOUNCE && n->homes.empty) {
+        note_given_up(r, &n->homes);
+    }
     galene_homes_step(&n->homes, event, r->rules_off, &fx);
-    judge_hot(r, &n->homes);
+    judge_hot(r, n);
     for (uint32_t i = 0; i < fx.n; i++) {
         const struct effect *e = &fx.e[i];
         if (e->kind == EFF_SEND) {
@@ -145,7 +146,7 @@ static bool step(struct homes_rig *r, uint8_t self, struct event *event)
     return fx.n > 0;
 }
 
-static bool flush(struct homes_rig *r, uint8_t node, uint32_t times)
+bool homes_rig_flush(struct homes_rig *r, uint8_t node, uint32_t times)
 {
     bool any = false;
     for (uint32_t i = 0; i < times; i++) {
@@ -158,7 +159,7 @@ static bool flush(struct homes_rig *r, uint8_t node, uint32_t times)
     return any;
 }
 
-static void say(struct homes_rig *r, uint8_t node, enum slots_code code, uint64_t ts)
+void homes_rig_say(struct homes_rig *r, uint8_t node, enum slots_code code, uint64_t ts)
 {
     struct event event = {.kind = EV_SLOTS, .code = (uint8_t)code, .ts = ts};
     (void)step(r, node, &event);
@@ -212,7 +213,7 @@ static void operate(struct homes_rig *r, uint8_t node, uint32_t slot, uint64_t b
     }
 }
 
-static bool deliver(struct homes_rig *r, uint8_t from, uint8_t to)
+bool homes_rig_deliver(struct homes_rig *r, uint8_t from, uint8_t to)
 {
     struct homes_lane *lane = &r->lanes[from][to];
     struct homes_node *n = &r->nodes[to];
@@ -274,7 +275,7 @@ static bool has_work(const struct homes_node *n, uint8_t node, uint32_t *moving_
 }
 
 /* A part of a pass. Whether anything was done. */
-static bool move(struct homes_rig *r, uint8_t node, uint32_t slots)
+bool homes_rig_move(struct homes_rig *r, uint8_t node, uint32_t slots)
 {
     struct homes_node *n = &r->nodes[node];
     uint32_t moves;
@@ -302,30 +303,16 @@ static bool move(struct homes_rig *r, uint8_t node, uint32_t slots)
         (void)has_work(n, node, &moves, &empties);
         n->said_version = n->pass_version;
         if (moves > 0) {
-            say(r, node, SLOTS_MOVED, n->pass_version);
+            homes_rig_say(r, node, SLOTS_MOVED, n->pass_version);
         }
         if (empties > 0) {
-            say(r, node, SLOTS_PURGED, n->pass_version);
+            homes_rig_say(r, node, SLOTS_PURGED, n->pass_version);
         }
     }
     return true;
 }
 
 /* ---- Views ---- */
-
-static void note_losses(struct homes_rig *r, uint8_t gone)
-{
-    for (uint32_t node = 0; node < HOMES_NODES; node++) {
-        const struct homes_node *n = &r->nodes[node];
-        const uint32_t *maps[3] = {n->homes.map, n->homes.next, n->table};
-        for (uint32_t m = 0; m < 3; m++) {
-            for (uint32_t i = 0; i < HASH_SLOTS; i++) {
-                struct slot_home h = slot_home_unpack(maps[m][i]);
-                r->may_lose[i] |= h.home == gone || (h.state == HOME_MOVING && h.to == gone);
-            }
-        }
-    }
-}
 
 static void end_process(struct homes_rig *r, uint8_t node)
 {
@@ -344,7 +331,7 @@ static void end_process(struct homes_rig *r, uint8_t node)
         violate(r, "a member that was told that it may leave holds keys");
     }
     if (!n->left || n->alone) {
-        note_losses(r, node);
+        r->died |= nodeset_of(node);
     }
     memset(n->holds, 0, sizeof n->holds);
 }
@@ -375,7 +362,7 @@ static void begin_process(struct homes_rig *r, uint8_t node, uint32_t epoch)
     }
 }
 
-static void change_view(struct homes_rig *r, nodeset drops, nodeset admits, nodeset promotes)
+void homes_rig_view(struct homes_rig *r, nodeset drops, nodeset admits, nodeset promotes)
 {
     if (r->nviews == HOMES_VIEWS) {
         return;
@@ -437,7 +424,7 @@ static void random_view(struct homes_rig *r)
     }
     nodeset promotes = draw(r, 2) == 0 ? promotable(r) & ~drops : 0;
     if ((drops | admits | promotes) != 0) {
-        change_view(r, drops, admits, promotes);
+        homes_rig_view(r, drops, admits, promotes);
     }
 }
 
@@ -455,7 +442,31 @@ static void crash(struct homes_rig *r)
     }
 }
 
+void homes_rig_adopt(struct homes_rig *r, uint8_t node)
+{
+    adopt(r, node, newest(r));
+}
+
+void homes_rig_write(struct homes_rig *r, uint8_t node)
+{
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) {
+        if (home_at(&r->nodes[node], i).home == node) {
+            operate(r, node, i, 0, true);
+        }
+    }
+}
+
 /* ---- Judging ---- */
+
+static bool moving(const uint32_t *map)
+{
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) {
+        if (slot_home_unpack(map[i]).state == HOME_MOVING) {
+            return true;
+        }
+    }
+    return false;
+}
 
 static void judge_homes(struct homes_rig *r)
 {
@@ -479,7 +490,7 @@ static void judge_quiet(struct homes_rig *r, uint8_t leader)
     }
     for (uint8_t node = 0; node < HOMES_NODES; node++) {
         const struct homes_node *n = &r->nodes[node];
-        if (n->alive && n->view.epoch == l->view.epoch && moving(n->table) > 0) {
+        if (n->alive && n->view.epoch == l->view.epoch && moving(n->table)) {
             violate(r, "the leader says that nothing moves, and something does");
         }
     }
@@ -487,7 +498,7 @@ static void judge_quiet(struct homes_rig *r, uint8_t leader)
 
 /* ---- Random steps ---- */
 
-void homes_rig_init(struct homes_rig *r, uint64_t rules_off, uint64_t seed)
+void homes_rig_init(struct homes_rig *r, uint32_t n, uint64_t rules_off, uint64_t seed)
 {
     memset(r, 0, sizeof *r);
     random_init(&r->random, seed);
@@ -495,7 +506,7 @@ void homes_rig_init(struct homes_rig *r, uint64_t rules_off, uint64_t seed)
     struct view *v = &r->views[r->nviews++];
     v->epoch = 1;
     v->configured = nodeset_of(HOMES_NODES) - 1;
-    uint32_t n = 3 + draw(r, HOMES_NODES - 2);
+    n = n != 0 ? n : 3 + draw(r, HOMES_NODES - 2);
     for (uint8_t i = 0; i < n; i++) {
         v->live |= nodeset_of(i);
         v->members[i] = (struct view_member){.admitted = 1, .role = VIEW_ROLE_OPERATIONAL};
@@ -510,15 +521,16 @@ static void random_slots(struct homes_rig *r, uint8_t node)
     struct homes_node *n = &r->nodes[node];
     if (what < 40) {
         if (n->homes.hot) {
-            say(r, node, SLOTS_HOT, 0);
+            homes_rig_say(r, node, SLOTS_HOT, 0);
         } else if (galene_homes_quiet(&n->homes)) {
             judge_quiet(r, node);
-            say(r, node, SLOTS_HOT, 1);
+            n->hot_epoch = n->view.epoch;
+            homes_rig_say(r, node, SLOTS_HOT, 1);
         }
     } else if (what < 46) {
-        say(r, node, SLOTS_EMPTY, 0);
+        homes_rig_say(r, node, SLOTS_EMPTY, 0);
     } else if (what < 50) {
-        say(r, node, SLOTS_LEAVE, 0);
+        homes_rig_say(r, node, SLOTS_LEAVE, 0);
     }
 }
 
@@ -528,11 +540,11 @@ void homes_rig_step(struct homes_rig *r)
     uint32_t what = draw(r, 1000);
     bool alive = r->nodes[node].alive;
     if (what < 500) {
-        (void)deliver(r, (uint8_t)draw(r, HOMES_NODES), node);
+        (void)homes_rig_deliver(r, (uint8_t)draw(r, HOMES_NODES), node);
     } else if (what < 700 && alive) {
-        (void)flush(r, node, 1 + draw(r, 3));
+        (void)homes_rig_flush(r, node, 1 + draw(r, 3));
     } else if (what < 850 && alive) {
-        (void)move(r, node, 1 + draw(r, 2 * HASH_SLOTS));
+        (void)homes_rig_move(r, node, 1 + draw(r, 2 * HASH_SLOTS));
     } else if (what < 900 && alive) {
         for (uint32_t i = draw(r, 97); i < HASH_SLOTS; i += 97) {
             operate(r, node, i, 0, draw(r, 2) == 0);
@@ -568,15 +580,15 @@ static bool progress(struct homes_rig *r)
             any = true;
         }
         for (uint8_t from = 0; from < HOMES_NODES; from++) {
-            any |= deliver(r, from, i);
+            any |= homes_rig_deliver(r, from, i);
         }
-        any |= flush(r, i, 64);
-        any |= move(r, i, HASH_SLOTS);
+        any |= homes_rig_flush(r, i, 64);
+        any |= homes_rig_move(r, i, HASH_SLOTS);
     }
     return any;
 }
 
-static void exhaust(struct homes_rig *r)
+void homes_rig_exhaust(struct homes_rig *r)
 {
     for (uint32_t i = 0; i < 20000 && r->violation == NULL; i++) {
         if (!progress(r)) {
@@ -584,6 +596,16 @@ static void exhaust(struct homes_rig *r)
         }
     }
     violate(r, "it does not end");
+}
+
+static nodeset stayers(const struct homes_rig *r)
+{
+    nodeset stay = 0;
+    for (nodeset rest = newest(r)->operational; rest != 0; rest &= rest - 1) {
+        uint8_t node = nodeset_first(rest);
+        stay |= r->nodes[node].homes.leaving ? 0 : nodeset_of(node);
+    }
+    return stay;
 }
 
 static void judge_shares(struct homes_rig *r, const uint32_t *table)
@@ -599,11 +621,7 @@ static void judge_shares(struct homes_rig *r, const uint32_t *table)
             violate(r, "a slot moves, or is emptied, for ever");
         }
     }
-    nodeset stay = 0;
-    for (nodeset rest = newest(r)->operational; rest != 0; rest &= rest - 1) {
-        uint8_t node = nodeset_first(rest);
-        stay |= r->nodes[node].homes.leaving ? 0 : nodeset_of(node);
-    }
+    nodeset stay = stayers(r);
     for (nodeset rest = newest(r)->live & ~stay; rest != 0 && stay != 0; rest &= rest - 1) {
         const struct homes_node *n = &r->nodes[nodeset_first(rest)];
         if (has[nodeset_first(rest)] != 0 || (n->homes.leaving && !n->left)) {
@@ -634,7 +652,7 @@ static void judge_end(struct homes_rig *r)
     judge_shares(r, first->table);
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         struct slot_home h = home_at(first, i);
-        if (h.state == HOME_LOST && !r->may_lose[i]) {
+        if (h.state == HOME_LOST && (r->had[i] & r->died) == 0) {
             violate(r, "a slot is lost although nobody who had it is gone");
         }
         for (nodeset rest = v->live; rest != 0; rest &= rest - 1) {
@@ -654,17 +672,17 @@ void homes_rig_settle(struct homes_rig *r)
         dead |= r->nodes[nodeset_first(rest)].alive ? 0 : nodeset_of(nodeset_first(rest));
     }
     if (dead != 0) {
-        change_view(r, dead, 0, 0);
+        homes_rig_view(r, dead, 0, 0);
     }
     for (uint8_t i = 0; i < HOMES_NODES; i++) {
         if (r->nodes[i].homes.hot) {
-            say(r, i, SLOTS_HOT, 0);
+            homes_rig_say(r, i, SLOTS_HOT, 0);
         }
     }
-    exhaust(r);
+    homes_rig_exhaust(r);
     if (r->violation == NULL && promotable(r) != 0) {
-        change_view(r, 0, 0, promotable(r));
-        exhaust(r);
+        homes_rig_view(r, 0, 0, promotable(r));
+        homes_rig_exhaust(r);
     }
     if (r->violation == NULL) {
         judge_end(r);
@@ -673,15 +691,16 @@ void homes_rig_settle(struct homes_rig *r)
 
 void homes_rig_empty(struct homes_rig *r)
 {
-    say(r, nodeset_first(newest(r)->live), SLOTS_EMPTY, 0);
-    exhaust(r);
+    homes_rig_say(r, nodeset_first(newest(r)->live), SLOTS_EMPTY, 0);
+    homes_rig_exhaust(r);
     if (r->violation != NULL) {
         return;
     }
     judge_end(r);
     const struct homes_node *n = &r->nodes[nodeset_first(newest(r)->live)];
+    bool somebody = stayers(r) != 0;
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
-        if (home_at(n, i).state == HOME_LOST) {
+        if (somebody && home_at(n, i).state == HOME_LOST) {
             violate(r, "a slot is lost although the operator gave it up");
         }
     }

@@ -51,7 +51,7 @@ static void free_leavers(struct homes_step *s, const uint32_t *map)
         if (node == s->event->self) {
             homes_free_here(s);
         } else {
-            homes_send(s, GALENE_HOMES_FREE, node, h->version, 0);
+            homes_send(s, GALENE_HOMES_FREE, node, h->announced, 0);
         }
     }
 }
