@@ -1,6 +1,6 @@
 /* Galene's slot map: even shares, messages that are refused, and whole clusters under random
- * schedules, crashes, joins and leaves: nobody answers as the home of a slot without holding what was
- * written there last, and in the end all maps are equal and even. */
+ * schedules, crashes, joins and leaves: nobody answers as the home of a slot without holding what
+ * was written there last, and in the end all maps are equal and even. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -178,8 +178,8 @@ static void hostile_messages(void **state)
     assert_non_null(galene_homes_invalid(&m));
 }
 
-/* Any message that passes the check, from anybody, in any phase: nothing asserts, and nobody takes a
- * map that is not the next of its leader. */
+/* Any message that passes the check, from anybody, in any phase: nothing asserts, and a map that
+ * was taken is whole. */
 static void hostile_members(void **state)
 {
     (void)state;
@@ -238,8 +238,8 @@ static uint64_t announced(const struct homes_rig *r)
     return r->nodes[0].homes.announced;
 }
 
-/* Everybody talks to the leader, node 0, and acts, until it announces that version; what it says then
- * is still to be delivered. */
+/* Everybody talks to the leader, node 0, and acts, until it announces that version; what it says
+ * then is still to be delivered. */
 static void until_announced(struct homes_rig *r, uint64_t version, bool movers)
 {
     for (uint32_t i = 0; i < 1000 && announced(r) != version; i++) {
@@ -333,8 +333,8 @@ static const char *emptied_home(uint64_t rules_off)
     return r->violation;
 }
 
-/* S8: slots were moving to 4, which dies; their old homes still have the keys when the operator gives
- * the slots up, and are slow to purge them. */
+/* S8: slots were moving to 4, which dies; their old homes still have the keys when the operator
+ * gives the slots up, and are slow to purge them. */
 static const char *not_purged(uint64_t rules_off)
 {
     struct homes_rig *r = &rig;

@@ -87,7 +87,7 @@ static void judge_hot(struct homes_rig *r, const struct homes_node *n)
     }
 }
 
-/* Whether it is told that it may leave although it is a home: there was nobody who could take over. */
+/* Whether it may leave although it is a home: there was nobody who could take over. */
 static bool is_home(const struct homes_node *n, uint8_t self)
 {
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {

@@ -1,5 +1,5 @@
-/* Several of Galene's slot maps, the lanes between them, views, crashes, joins and leaves, all drawn
- * at random. The rig stands for the rest of a node: it acts as the home of what its table says is
+/* Several of Galene's slot maps, the lanes between them, views, crashes, joins and leaves, drawn at
+ * random. The rig stands for the rest of a node: it acts as the home of what its table says is
  * its own, moves and purges what each slot holds, hands operations on. It knows what every slot
  * really holds, and judges whoever acts by that. */
 #ifndef HORKOS_TESTS_SUPPORT_GALENE_HOMES_H

@@ -1,4 +1,4 @@
-/* Galene's slot map, every member: which map it has, by which its node acts, what it says and hears.
+/* Galene's slot map, every member: which map it has, by which its node acts, what it says.
  *
  * docs/protocols/galene-slots.md has the rules S1.. with the execution behind each, the messages
  * and the table; [G] has no such protocol.
@@ -14,9 +14,11 @@
  *      |          it has fetched the newest     ^  ^                                  |
  *      +----------> FETCHING -------------------+  +----------------------------------+
  */
-#include "engine/galene/homes_internal.h"
+#include "engine/galene/homes.h"
 
 #include <string.h>
+
+#include "engine/galene/homes_internal.h"
 
 /* ---- Small helpers ---- */
 

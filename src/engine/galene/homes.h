@@ -1,5 +1,5 @@
 /* Galene's slot map: the worker-wide flow of worker 0 that says which node is the home of which
- * slot. Pure; knows nothing of keys. Rules S1.., messages and table: docs/protocols/galene-slots.md.
+ * slot. Pure; knows nothing of keys. Rules S1.., messages, table: docs/protocols/galene-slots.md.
  *
  * The machine lives in the worker's memory, zeroed at first. Everything is stepped by the one
  * function galene_homes_step; a step has at most EFFECTS_MAX effects, the rest waits for the next

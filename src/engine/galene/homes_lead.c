@@ -269,7 +269,7 @@ void homes_lead_message(struct homes_step *s)
 
 /* ---- Announcing ---- */
 
-/* The first slot from `from` on that the announced map changes; the first map of an epoch says all. */
+/* The first slot from `from` on that the announced map changes; that of an epoch says all. */
 static uint32_t changed_from(const struct galene_homes *h, uint32_t from)
 {
     if (h->announced == homes_version(h->epoch, 0)) {
