@@ -84,3 +84,15 @@ bool node_homes(const struct node *node, uint32_t index, struct slot_home *homes
     }
     return true;
 }
+
+struct slot_home node_home(const struct node *node, uint32_t space, uint32_t slot)
+{
+    HK_ASSERT(node->spaces[space].homes != NULL && slot < HASH_SLOTS);
+    return slot_home_unpack(
+        atomic_load_explicit(&node->spaces[space].homes[slot], memory_order_acquire));
+}
+
+uint64_t node_map_version(const struct node *node, uint32_t space)
+{
+    return atomic_load_explicit(&node->spaces[space].map_version, memory_order_acquire);
+}

@@ -267,6 +267,11 @@ bool node_homes(const struct node *node, uint32_t space, struct slot_home *homes
 struct store *node_store(struct node *node, uint32_t space);
 struct store_thread *worker_store_thread(struct worker *worker, uint32_t space);
 
+/* The home of a slot of a space whose keys have homes, by this node's map, and that map's version;
+ * 0: it has none yet. Any thread. */
+struct slot_home node_home(const struct node *node, uint32_t space, uint32_t slot);
+uint64_t node_map_version(const struct node *node, uint32_t space);
+
 /* Asserts the invariants of everything that this worker holds, and of the view machine on worker
  * 0 (after every poll in simulation). */
 void worker_check(const struct worker *worker);

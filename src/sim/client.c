@@ -160,6 +160,17 @@ void crowd_forget(struct world *world)
     }
 }
 
+void crowd_forget_key(struct world *world, uint32_t key)
+{
+    struct clients *cs = &world->clients;
+    for (uint32_t i = 0; i < cs->n; i++) {
+        if (cs->at[i].private_key == key) {
+            abandon_private(&cs->at[i]);
+        }
+    }
+    cs->keys[key].value_known = false;
+}
+
 void crowd_stir(struct world *world)
 {
     struct random *chance = &world->chance_clients;
@@ -775,6 +786,7 @@ static void answered_well(struct world *world, struct sim_op *op, struct client 
 /* Whether an honest node may give this error. */
 static bool may_fail(const struct world *world, const struct sim_op *op)
 {
+    const struct client *c = &world->clients.at[op->client];
     bool settled = op->begin_us > world->settled_us;
     switch (op->err) {
     case HK_ERR_UNKNOWN:
@@ -782,6 +794,9 @@ static bool may_fail(const struct world *world, const struct sim_op *op)
     case HK_ERR_UNAVAILABLE:
     case HK_ERR_LOADING:
         return !settled;
+    case HK_ERR_LOSTSLOT:
+        return homed_on(world) &&
+               (!settled || homed_key_lost(&world->machines[c->machine], op->key));
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:
     case HK_ERR_BUSY:
@@ -803,7 +818,7 @@ static void answered_badly(struct world *world, struct sim_op *op, struct client
     bool about_op = op->err == HK_ERR_TYPE || op->err == HK_ERR_OVERFLOW ||
                     op->err == HK_ERR_TOOBIG || op->err == HK_ERR_INVALID;
     c->moving = c->moving || !about_op;
-    if (c->reader && about_op) {
+    if (c->reader && (about_op || op->err == HK_ERR_LOSTSLOT)) {
         c->next_key++;
     }
 }

@@ -131,6 +131,8 @@ void crowd_deinit(struct world *world);
 void crowd_round(struct world *world, uint32_t ops);
 /* All data is gone: what clients knew of keys is not so any more. */
 void crowd_forget(struct world *world);
+/* The same of one key. */
+void crowd_forget_key(struct world *world, uint32_t key);
 /* Now is a good moment for operations: a view is changing. */
 void crowd_stir(struct world *world);
 void client_act(struct world *world, uint32_t client);

@@ -150,6 +150,9 @@ static void add_view(struct world *world, const struct view *view)
     ghost->views[at] = *view;
     ghost->held_us[at] = world->now_us;
     crowd_stir(world);
+    if (homed_on(world)) {
+        operator_wake(world); /* a home may be gone */
+    }
     give_cues(world, at == 0 ? NULL : &ghost->views[at - 1], view);
     if (at + 1 == ghost->n) {
         ghost->prepared_drops = ghost->accepted_drops = 0;
@@ -259,8 +262,8 @@ static void check_acknowledged(struct machine *m, const struct sim_op *op,
                                const struct node_status *status)
 {
     struct world *world = m->world;
-    if (world->setup.sequential) {
-        return; /* a majority has it */
+    if (world->setup.sequential || homed_on(world)) {
+        return; /* a majority has it, or its home */
     }
     const struct view *taken = find_view(&world->ghost, status->view.generation, op->epoch);
     uint64_t ts = taken == NULL ? 0 : written_ts(m, op);
@@ -498,6 +501,7 @@ void ghost_polled(struct machine *m, uint32_t worker)
         }
         check_acknowledged(m, op, &status);
     }
+    homed_polled(m, worker);
 }
 
 void ghost_ended(struct machine *m)

@@ -300,6 +300,7 @@ static void describe_node(struct machine *m, struct node_config *config)
         .ops = &m->process->ops,
         .engine = &m->process->engine,
         .async_reads = s->async,
+        .hot = s->hot,
         .store = {.memory_max = s->memory_max,
                   .value_bytes_max = 65536,
                   .seed = random_next(chance)},

@@ -239,7 +239,9 @@ static bool look_after_size(struct world *world)
 void operator_round(struct world *world)
 {
     world->operator.planned = false;
-    if (look_after_loss(world) || look_after_size(world)) {
+    bool busy = look_after_loss(world) || look_after_size(world);
+    bool lost = homed_on(world) && world->operator.lost_us == 0 && homed_look(world);
+    if (busy || lost) {
         operator_wake(world);
     }
 }

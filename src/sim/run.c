@@ -92,7 +92,10 @@ static const char *not_serving(struct world *world, uint8_t i)
     if (status.epoch_adopted != newest->epoch) {
         return "has a worker in an older epoch";
     }
-    return status.status == VIEW_STATUS_SERVING ? NULL : "does not serve";
+    if (status.status != VIEW_STATUS_SERVING) {
+        return "does not serve";
+    }
+    return homed_on(world) ? homed_unsettled(m) : NULL;
 }
 
 static const char *not_whole(struct world *world, uint8_t *node_out)
@@ -439,6 +442,7 @@ static void world_deinit(struct world *world)
     heap_deinit(&world->heap);
     crowd_deinit(world);
     ghost_deinit(&world->ghost);
+    homed_deinit(&world->homed);
 }
 
 static void sum_up(struct world *world)

@@ -407,6 +407,30 @@ static void choose_engine(const struct sim_config *config, struct setup *s)
     }
 }
 
+/* Chance of its own: what other engines draw stays as it is. */
+static void draw_homed(struct drawing *d)
+{
+    static const uint32_t caches[] = {1, 1, 2, 3, 8};
+    static const uint32_t samples[] = {1, 1, 2, 4};
+    static const uint32_t misses[] = {0, 1, 2, 8};
+    struct setup *s = d->setup;
+    struct drawing own = {.setup = s};
+    if ((s->engine->traits & ENGINE_HOMED) == 0) {
+        return;
+    }
+    random_init(&own.random, s->seed ^ 0x6a1e7eu);
+    s->hot = (struct hot_config){
+        .off = chance(&own, 80),
+        .cache_keys = PICK(&own, caches),
+        .epoch_us = between(&own, s->lease_us / 40, s->lease_us / 3),
+        .sample = PICK(&own, samples),
+        .misses_max = PICK(&own, misses),
+    };
+    s->hot.exclusive = s->hot.off && chance(&own, 500);
+    s->favour_us = s->hot.epoch_us * between(&own, 1, 6);
+    s->skew_permille = (uint32_t)between(&own, 300, 900);
+}
+
 void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *setup_out)
 {
     HK_ASSERT(config->nodes >= 1 && config->nodes <= SIM_NODES_MAX);
@@ -436,6 +460,7 @@ void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *se
     draw_grace(&d);
     draw_clients(&d);
     draw_rounds(&d);
+    draw_homed(&d);
     s->blackout = chance(&d, 100);
     s->liveness_us = 60 * s->lease_us + 4 * s->answer_us;
     s->drawn = d.drawn;

@@ -7,6 +7,7 @@
 
 #include "base/nodeset.h"
 #include "engine/engine.h"
+#include "node/node.h"
 #include "sim/sim.h"
 #include "sim/text.h"
 
@@ -111,6 +112,10 @@ struct setup {
     uint32_t max_events, calls_max, flows_max, chunk_bytes, rmw_tries_max;
     uint16_t cids;
     uint64_t poll_gap_us; /* a worker that has work polls again after 1 .. this */
+    /* Of engines whose keys have homes. */
+    struct hot_config hot;
+    uint64_t
+        favour_us; /* the key that clients like best is another one after so long; 0: it stays */
     /* Faults. */
     struct weather weather;
     struct setup_clock clocks[SIM_NODES_MAX];

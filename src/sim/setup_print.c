@@ -123,6 +123,16 @@ static void print_clients(const struct setup *s, struct text *to)
     text_add(to, "add %u, getset %u\n", m->add, m->getset);
 }
 
+static void print_hot(const struct setup *s, struct text *to)
+{
+    const struct hot_config *h = &s->hot;
+    text_add(to, "  hot set%s%s: %u keys, ", h->off ? " (off)" : "",
+             h->exclusive ? " (exclusive)" : "", h->cache_keys);
+    print_ms(to, "epoch", h->epoch_us);
+    print_ms(to, "favour", s->favour_us);
+    text_add(to, " sample %u misses %u\n", h->sample, h->misses_max);
+}
+
 void setup_print(const struct setup *s, struct text *to)
 {
     text_add(to, "seed %" PRIu64 ": %u nodes", s->seed, s->nodes);
@@ -163,6 +173,9 @@ void setup_print(const struct setup *s, struct text *to)
         text_add(to, "\n");
     }
     print_clients(s, to);
+    if ((s->engine->traits & ENGINE_HOMED) != 0) {
+        print_hot(s, to);
+    }
     for (uint32_t i = 0; i < s->plan_n; i++) {
         text_add(to, "  fault %u at ", i);
         fault_print(&s->plan[i], to);

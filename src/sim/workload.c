@@ -632,6 +632,13 @@ static bool draw_after_doubt(struct world *world, struct client *client,
     return what < 8 && (!again || world->clients.keys[client->doubt].class != KEY_FILLER);
 }
 
+/* The key that clients like best at the moment. */
+static uint32_t favourite(const struct world *world)
+{
+    const struct setup *s = &world->setup;
+    return s->favour_us == 0 ? 0 : (uint32_t)(world->now_us / s->favour_us % s->keys);
+}
+
 uint32_t workload_draw(struct world *world, struct client *client)
 {
     struct clients *cs = &world->clients;
@@ -653,7 +660,8 @@ uint32_t workload_draw(struct world *world, struct client *client)
         op = draw_private(world, client);
     } else {
         bool hot = random_chance(chance, 1000 * s->skew_permille);
-        uint32_t keys[PHRASE_PARTS_MAX] = {cs->shared[hot ? 0 : random_below(chance, s->keys)]};
+        uint32_t drawn = hot ? favourite(world) : (uint32_t)random_below(chance, s->keys);
+        uint32_t keys[PHRASE_PARTS_MAX] = {cs->shared[drawn]};
         kind = draw_kind(world, client, &cs->keys[keys[0]]);
         uint32_t phrase = draw_phrase(world, client, &cs->keys[keys[0]], kind);
         op = build(world, client, phrase, keys, draw_keys(world, client, phrase, keys));

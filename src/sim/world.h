@@ -11,6 +11,7 @@
 #include "sim/faults.h"
 #include "sim/ghost.h"
 #include "sim/heap.h"
+#include "sim/homed.h"
 #include "sim/machine.h"
 #include "sim/network.h"
 #include "sim/operator.h"
@@ -68,6 +69,7 @@ struct world {
     struct clients clients;
     struct fault_run faults[PLAN_MAX];
     struct ghost ghost;
+    struct homed homed;
     struct trace trace;
     /* Streams of chance of their own, so that what one part draws does not shift the others. */
     struct random chance_network, chance_schedule, chance_clients, chance_machines, chance_faults;

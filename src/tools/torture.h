@@ -14,6 +14,7 @@
 #include "tools/torture_net.h"
 #include "tools/torture_options.h"
 #include "tools/torture_plan.h"
+#include "tools/torture_slots.h"
 
 enum torture_verdict {
     TORTURE_SOUND,
@@ -32,6 +33,7 @@ struct torture {
     struct torture_judge judge;
     struct torture_crowd crowd;
     struct torture_faults faults;
+    struct torture_slots slots;
     struct torture_final final;
     bool final_begun;
     uint64_t began_us;   /* faults could begin; 0: not yet */

@@ -66,8 +66,13 @@ static bool write_config(const struct torture_cluster *c, uint32_t node)
         torture_net_host(c->net, peer, host);
         fprintf(to, "%u = %s:%u\n", peer, host, (unsigned)port_of(c, peer, true));
     }
-    fprintf(to, "\n[space 0]\nengine = hermes\nack_all = %s\nasync_reads = %s\n",
-            c->plan->ack_all ? "yes" : "no", c->plan->async_reads ? "yes" : "no");
+    if (c->options->galene) {
+        fprintf(to, "\n[space 0]\nengine = galene\ncache_keys = %u\nepoch_ms = %u\nsample = 1\n",
+                c->plan->cache_keys, c->plan->epoch_ms);
+    } else {
+        fprintf(to, "\n[space 0]\nengine = hermes\nack_all = %s\nasync_reads = %s\n",
+                c->plan->ack_all ? "yes" : "no", c->plan->async_reads ? "yes" : "no");
+    }
     bool good = fclose(to) == 0;
     dev_node_path(c->dir, node, "conf", path);
     good = good && dev_write_file(path, text, n, 0600);
@@ -145,6 +150,7 @@ static void forget(struct torture_node *node, const char *said)
     node->epoch = 0;
     node->operational = 0;
     node->serves = false;
+    node->lost = 0;
     snprintf(node->said, sizeof node->said, "%s", said);
 }
 
@@ -207,20 +213,50 @@ void torture_cluster_leave(struct torture_cluster *c, uint32_t node)
 
 /* ---- What nodes say ---- */
 
-static void ask(struct torture_node *of, uint64_t now_us)
+static void ask(struct torture_node *of, uint32_t n, const struct bytes *args, uint64_t now_us)
 {
-    static const char command[] = "HORKOS";
-    static const char subcommand[] = "STATUS";
-    const struct bytes args[] = {bytes_of(command, sizeof command - 1),
-                                 bytes_of(subcommand, sizeof subcommand - 1)};
     if (of->probe.state == STREAM_CLOSED && !torture_stream_connect(&of->probe, &of->address)) {
         return;
     }
     of->asked_us = now_us;
-    if (!torture_stream_say(&of->probe, 2, args) || !torture_stream_flush(&of->probe)) {
+    if (!torture_stream_say(&of->probe, n, args) || !torture_stream_flush(&of->probe)) {
         torture_stream_close(&of->probe, false);
         of->asked_us = 0;
     }
+}
+
+static void ask_status(struct torture_node *of, uint64_t now_us)
+{
+    const struct bytes args[] = {bytes_of("HORKOS", 6), bytes_of("STATUS", 6)};
+    ask(of, 2, args, now_us);
+}
+
+bool torture_cluster_can_order(const struct torture_cluster *c, uint32_t node)
+{
+    return c->node[node].up && c->node[node].asked_us == 0 &&
+           c->node[node].probe.state == STREAM_OPEN;
+}
+
+/* What it answers is heard as no report; the next one tells what came of it. */
+void torture_cluster_empty_lost(struct torture_cluster *c, uint32_t node, uint64_t now_us)
+{
+    const struct bytes args[] = {bytes_of("HORKOS", 6), bytes_of("EMPTY-LOST", 10),
+                                 bytes_of("0", 1)};
+    ask(&c->node[node], 3, args, now_us);
+}
+
+static uint64_t lost_slots(const struct node_report *report)
+{
+    size_t i = 0;
+    const json_t *space = NULL;
+    uint64_t lost = 0;
+    json_array_foreach(json_object_get(report->json, "spaces"), i, space)
+    {
+        const json_t *slots = json_object_get(space, "slots");
+        lost += (uint64_t)json_integer_value(json_object_get(slots, "lost"));
+        lost += (uint64_t)json_integer_value(json_object_get(slots, "emptying"));
+    }
+    return lost;
 }
 
 static void take_report(struct torture_node *of, const struct node_report *report)
@@ -231,6 +267,7 @@ static void take_report(struct torture_node *of, const struct node_report *repor
     of->serves = report->can_serve;
     of->epoch = (uint64_t)json_integer_value(json_object_get(report->json, "epoch"));
     of->operational = 0;
+    of->lost = lost_slots(report);
     json_array_foreach(json_object_get(report->json, "members"), i, member)
     {
         const char *role = json_string_value(json_object_get(member, "role"));
@@ -286,7 +323,7 @@ void torture_cluster_watch(struct torture_cluster *c, uint64_t now_us, uint64_t 
             of->asked_us = 0;
         }
         if (of->up && of->asked_us == 0 && now_us >= of->told_us + every_us) {
-            ask(of, now_us);
+            ask_status(of, now_us);
         }
     }
 }
@@ -324,6 +361,16 @@ nodeset torture_cluster_sound(const struct torture_cluster *c, uint64_t since_us
         }
     }
     return sound;
+}
+
+bool torture_cluster_lost(const struct torture_cluster *c)
+{
+    for (uint32_t node = 1; node <= c->options->nodes; node++) {
+        if (c->node[node].lost > 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void torture_cluster_tell(const struct torture_cluster *c, FILE *to)

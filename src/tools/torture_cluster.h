@@ -31,6 +31,7 @@ struct torture_node {
     uint64_t epoch;
     nodeset operational; /* live members that hold the data, in its view */
     bool serves;
+    uint64_t lost; /* slots that are lost, or being given up, where keys have homes */
     char said[80];
 };
 
@@ -69,6 +70,11 @@ void torture_cluster_polled(struct torture_cluster *cluster, const struct pollfd
 /* Nodes that said, at since_us or later, that they serve and hold the data, in the newest view that
  * any of them told of. */
 nodeset torture_cluster_sound(const struct torture_cluster *cluster, uint64_t since_us);
+/* Whether some node said last that slots are lost, or being given up. */
+bool torture_cluster_lost(const struct torture_cluster *cluster);
+/* Whether a node can be given an order now; and the order to give up lost slots. */
+bool torture_cluster_can_order(const struct torture_cluster *cluster, uint32_t node);
+void torture_cluster_empty_lost(struct torture_cluster *cluster, uint32_t node, uint64_t now_us);
 /* What the nodes said last, one a line, and the ends of logs of those that do not serve. */
 void torture_cluster_tell(const struct torture_cluster *cluster, FILE *to);
 

@@ -96,7 +96,7 @@ static void look_for_violations(struct torture *t)
         give_up(t, TORTURE_VIOLATION, "replicas", "%s", t->final.wrong);
         blame_key(t, t->final.wrong_key);
     }
-    if (t->crowd.no_memory || t->final.no_memory) {
+    if (t->crowd.no_memory || t->final.no_memory || t->slots.no_memory) {
         give_up(t, TORTURE_NOT_RUN, "", "no memory");
     }
 }
@@ -140,6 +140,9 @@ static bool turn(struct torture *t, uint64_t ask_us)
     if (t->began_us != 0) {
         torture_faults_step(&t->faults, now_us);
     }
+    if (t->began_us != 0 && t->options.galene && !t->final_begun) {
+        torture_slots_step(&t->slots, now_us);
+    }
     uint64_t next_us = torture_crowd_step(&t->crowd, now_us);
     if (t->final_begun) {
         torture_final_step(&t->final, now_us);
@@ -154,7 +157,8 @@ static bool turn(struct torture *t, uint64_t ask_us)
 
 static bool serve_all(struct torture *t, uint64_t since_us)
 {
-    return torture_cluster_sound(&t->cluster, since_us) == t->cluster.nodes;
+    return torture_cluster_sound(&t->cluster, since_us) == t->cluster.nodes &&
+           !torture_cluster_lost(&t->cluster);
 }
 
 static bool start_all(struct torture *t)
@@ -212,6 +216,7 @@ static void heal(struct torture *t)
         if (t->calm_us == 0 && torture_faults_over(&t->faults)) {
             t->calm_us = now_us;
             torture_crowd_calm(&t->crowd);
+            t->slots.calm = true;
         }
         if (t->calm_us != 0 && t->served_us == 0 && serve_all(t, t->calm_us)) {
             t->served_us = now_us;
@@ -305,7 +310,7 @@ static void print_head(const struct torture *t)
     if (!t->net.separate) {
         printf("on loopback, without partitions: %s\n", t->net.why);
     }
-    torture_plan_print(&t->plan, stdout);
+    torture_plan_print(&t->plan, t->options.galene, stdout);
     fflush(stdout);
 }
 
@@ -370,6 +375,7 @@ static int run(struct torture *t)
         !torture_judge_start(&t->judge)) {
         give_up(t, TORTURE_NOT_RUN, "", "no memory");
     }
+    torture_slots_init(&t->slots, o, &t->cluster, &t->keys);
     torture_crowd_init(&t->crowd, o, t->plan.think_us, &t->cluster, &t->keys, &t->judge);
     if (t->verdict == TORTURE_SOUND && start_all(t)) {
         run_phases(t);
@@ -391,7 +397,7 @@ static int show_plan(struct torture *t)
         json_decref(json);
         printf("\n");
     } else {
-        torture_plan_print(&t->plan, stdout);
+        torture_plan_print(&t->plan, t->options.galene, stdout);
     }
     torture_plan_deinit(&t->plan);
     return STATUS_OK;

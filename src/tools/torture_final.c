@@ -13,11 +13,13 @@
 #define ROUND_US 500000u     /* between two of them */
 #define RETRY_US 50000u      /* after a refusal or a broken connection */
 #define PATIENCE_US 5000000u /* with one read */
+/* Instead of a value: the last one died with its writer, and nobody can say what it was. */
+#define VALUE_LOST (HISTORY_ABSENT + 1)
 
 bool torture_final_init(struct torture_final *f, const struct torture_options *options,
                         struct torture_cluster *cluster, struct torture_keys *keys)
 {
-    bool good = true;
+    bool good = torture_keys_note_emptied(keys);
     *f = (struct torture_final){.options = options, .cluster = cluster, .keys = keys};
     for (uint32_t node = 0; node <= TORTURE_NODES_MAX; node++) {
         torture_stream_init(&f->reader[node].stream);
@@ -85,15 +87,16 @@ static bool take(struct torture_final *f, uint32_t node, const struct resp_clien
                  reply->text.n == 0 ? "" : (const char *)reply->text.at);
         f->wrong_key = key->id;
     }
-    if (read.outcome != HISTORY_OK) {
+    bool lost = torture_op_lost(reply) && !settled(key);
+    if (read.outcome != HISTORY_OK && !lost) {
         return false;
     }
-    r->values[r->next - r->n] = read.out;
+    r->values[r->next - r->n] = lost ? VALUE_LOST : read.out;
     read.begin_us = r->begun_us[r->first];
     read.end_us = end_us;
     read.client = TORTURE_CLIENTS_MAX + node;
     /* Of other keys no history is kept. */
-    if (key->ops != NULL && !torture_key_record(key, &read)) {
+    if (key->ops != NULL && !lost && !torture_key_record(key, &read)) {
         f->no_memory = true;
     }
     r->first = (r->first + 1) % TORTURE_READS_MAX;
@@ -131,7 +134,9 @@ static void complain(struct torture_final *f, const struct torture_key *key)
     for (uint32_t node = 1; node <= f->options->nodes; node++) {
         int64_t value = f->reader[node].values[key->id];
         char text[32] = "absent";
-        if (value != HISTORY_ABSENT) {
+        if (value == VALUE_LOST) {
+            snprintf(text, sizeof text, "lost");
+        } else if (value != HISTORY_ABSENT) {
             snprintf(text, sizeof text, "%" PRId64, value);
         }
         n += (size_t)snprintf(f->wrong + n, sizeof f->wrong - n, "%s node %u: %s",
@@ -151,7 +156,9 @@ static void complain(struct torture_final *f, const struct torture_key *key)
 /* Whether all nodes show of the key what they must. */
 static bool agree(const struct torture_final *f, const struct torture_key *key)
 {
-    int64_t value = settled(key) ? key->last : f->reader[1].values[key->id];
+    int64_t first = f->reader[1].values[key->id];
+    bool emptied = key->emptied_us != 0 && first == HISTORY_ABSENT;
+    int64_t value = settled(key) && !emptied ? key->last : first;
     for (uint32_t node = 1; node <= f->options->nodes; node++) {
         if (f->reader[node].values[key->id] != value) {
             return false;

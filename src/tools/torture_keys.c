@@ -58,8 +58,8 @@ void torture_keys_deinit(struct torture_keys *keys)
 
 static bool had_enough(const struct torture_key *key, uint64_t now_us)
 {
-    return key->n + key->under_way >= KEY_OPS_MAX || key->unknowns >= KEY_UNKNOWNS_MAX ||
-           (key->n > 0 && now_us > key->born_us + KEY_AGE_US);
+    return key->emptied || key->n + key->under_way >= KEY_OPS_MAX ||
+           key->unknowns >= KEY_UNKNOWNS_MAX || (key->n > 0 && now_us > key->born_us + KEY_AGE_US);
 }
 
 struct torture_key *torture_keys_pick(struct torture_keys *keys, struct random *random,
@@ -137,6 +137,51 @@ bool torture_key_record(struct torture_key *key, const struct history_op *op)
     }
     key->ops[key->n++] = *op;
     return true;
+}
+
+static bool record_deletion(struct torture_key *key, uint64_t begin_us)
+{
+    const struct history_op deletion = {
+        .begin_us = begin_us,
+        .key = key->id,
+        .in = HISTORY_ABSENT,
+        .expected = HISTORY_ABSENT,
+        .out = HISTORY_ABSENT,
+        .client = TORTURE_CLIENTS_MAX,
+        .kind = HISTORY_DELETE,
+        .outcome = HISTORY_UNKNOWN,
+    };
+    key->emptied = true;
+    return torture_key_record(key, &deletion);
+}
+
+bool torture_keys_empty(struct torture_keys *keys, uint64_t now_us)
+{
+    bool good = true;
+    for (size_t i = 0; i < keys->n; i++) {
+        struct torture_key *key = keys->all[i];
+        bool used = key->n > 0 || key->under_way > 0;
+        if (key->state != KEY_CLOSED && used) {
+            good = record_deletion(key, now_us) && good;
+        }
+        if ((key->state == KEY_CLOSED || key->state == KEY_READING) && key->emptied_us == 0) {
+            key->emptied_us = now_us;
+        }
+    }
+    return good;
+}
+
+bool torture_keys_note_emptied(struct torture_keys *keys)
+{
+    bool good = true;
+    for (size_t i = 0; i < keys->n; i++) {
+        struct torture_key *key = keys->all[i];
+        HK_ASSERT(key->state == KEY_CLOSED);
+        if (key->emptied_us != 0 && key->ops != NULL) {
+            good = record_deletion(key, key->emptied_us) && good;
+        }
+    }
+    return good;
 }
 
 static void drop_history(struct torture_keys *keys, struct torture_key *key)

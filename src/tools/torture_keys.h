@@ -42,6 +42,10 @@ struct torture_key {
     int64_t seen;
     bool last_known; /* by the closing read; settled if no update is undecided */
     int64_t last;
+    bool emptied;        /* its slot may have been emptied, as its history says; so registers, too,
+                            may have been deleted */
+    uint64_t emptied_us; /* the same happened after its closing read had begun, and its history does
+                            not say so; 0: it did not */
     struct torture_key *next; /* in a list of the judge */
     /* The judge's words. */
     bool judged;
@@ -84,6 +88,11 @@ bool torture_keys_all_closed(const struct torture_keys *keys);
 
 /* Adds to the history. False: no memory. */
 bool torture_key_record(struct torture_key *key, const struct history_op *op);
+/* The operator is about to give lost slots up: any key may be deleted from now on, once. False: no
+ * memory. */
+bool torture_keys_empty(struct torture_keys *keys, uint64_t now_us);
+/* Lets the histories that are kept say so of keys that were closed then. False: no memory. */
+bool torture_keys_note_emptied(struct torture_keys *keys);
 /* The judge accepted it: its history stays only if an undecided update, or the lack of a closing
  * read, lets its value be in doubt. */
 void torture_keys_judged(struct torture_keys *keys, struct torture_key *key);

@@ -157,7 +157,8 @@ bool torture_op_say(const struct torture_key *key, const struct history_op *op,
 /* Errors that say that nothing was changed. */
 static bool refuses(struct bytes text)
 {
-    static const char *const words[] = {"CLUSTERDOWN ", "LOADING ", "TRYAGAIN ", "OOM "};
+    static const char *const words[] = {"CLUSTERDOWN ", "LOADING ", "TRYAGAIN ", "OOM ",
+                                        "LOSTSLOT "};
     for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         uint32_t n = (uint32_t)strlen(words[i]);
         if (text.n >= n && memcmp(text.at, words[i], n) == 0) {
@@ -236,6 +237,12 @@ const char *torture_op_understand(const struct torture_key *key, struct history_
         HK_ASSERT(false);
     }
     return fits ? NULL : "a reply that does not fit its command";
+}
+
+bool torture_op_lost(const struct resp_client_reply *reply)
+{
+    return reply->kind == RESP_CLIENT_ERROR && reply->text.n >= 9 &&
+           memcmp(reply->text.at, "LOSTSLOT ", 9) == 0;
 }
 
 bool torture_op_updates(const struct history_op *op)

@@ -15,6 +15,7 @@ enum {
     OPTION_CLIENTS,
     OPTION_KEYS,
     OPTION_LEASE,
+    OPTION_ENGINE,
     OPTION_FAULTS,
     OPTION_HEAL,
     OPTION_DIR,
@@ -34,6 +35,7 @@ static const struct option long_options[] = {
     {"clients", required_argument, NULL, OPTION_CLIENTS},
     {"keys", required_argument, NULL, OPTION_KEYS},
     {"lease", required_argument, NULL, OPTION_LEASE},
+    {"engine", required_argument, NULL, OPTION_ENGINE},
     {"faults", required_argument, NULL, OPTION_FAULTS},
     {"heal", required_argument, NULL, OPTION_HEAL},
     {"dir", required_argument, NULL, OPTION_DIR},
@@ -58,6 +60,7 @@ static const char help[] =
     "  --clients N      1 to 256 (default 24)\n"
     "  --keys N         in use at the same time, 1 to 256 (default 12)\n"
     "  --lease MS       length of leases, 50 to 60000 (default 500)\n"
+    "  --engine NAME    of the space: hermes or galene (default hermes)\n"
     "  --faults LIST    kinds, with commas between; a minus takes one away; all, none, or of\n"
     "                   kill, pause, leave, isolate, one-way, split, bridge, shatter,\n"
     "                   reset-peers, reset-clients (default all)\n"
@@ -135,6 +138,16 @@ static bool parse_path(const char *option, const char *text, char path_out[DEV_D
     return true;
 }
 
+static bool parse_engine(const char *text, bool *galene_out)
+{
+    *galene_out = strcmp(text, "galene") == 0;
+    if (!*galene_out && strcmp(text, "hermes") != 0) {
+        fprintf(stderr, "horkos torture: --engine takes hermes or galene, not \"%s\"\n", text);
+        return false;
+    }
+    return true;
+}
+
 static bool parse_tamper(const char *text, enum torture_tamper *tamper_out)
 {
     bool read = strcmp(text, "read") == 0;
@@ -161,6 +174,8 @@ static bool parse_one(int id, const char *text, struct torture_options *o)
         return parse_number("--keys", text, 1, TORTURE_KEYS_MAX, &o->keys);
     case OPTION_LEASE:
         return parse_number("--lease", text, 50, 60000, &o->lease_ms);
+    case OPTION_ENGINE:
+        return parse_engine(text, &o->galene);
     case OPTION_FAULTS:
         return parse_faults(text, &o->faults);
     case OPTION_HEAL:

@@ -25,6 +25,7 @@ struct torture_options {
     uint32_t clients;
     uint32_t keys; /* in use at the same time */
     uint32_t lease_ms;
+    bool galene;           /* the space's engine, instead of hermes */
     uint32_t heal_s;       /* how long the cluster may take, after the faults, until all is well */
     uint32_t faults;       /* bits by enum torture_kind */
     char dir[DEV_DIR_MAX]; /* "": a new folder for temporary files */

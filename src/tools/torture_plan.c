@@ -142,6 +142,15 @@ static void draw_fault(struct drawing *d, struct torture_fault *f)
     draw_cut(d, f);
 }
 
+/* Chance of its own: what is drawn for hermes stays as it is. */
+static void draw_hot_set(const struct torture_options *options, struct torture_plan *plan)
+{
+    struct random random;
+    random_init(&random, options->seed ^ UINT64_C(0x67616c656e65));
+    plan->cache_keys = (uint32_t)random_between(&random, 1, options->keys);
+    plan->epoch_ms = (uint32_t)random_between(&random, 50, 1000);
+}
+
 bool torture_plan_draw(const struct torture_options *options, uint32_t kinds,
                        struct torture_plan *plan_out)
 {
@@ -155,6 +164,7 @@ bool torture_plan_draw(const struct torture_options *options, uint32_t kinds,
     plan.workers = between(&d, 1, 2);
     plan.ack_all = between(&d, 0, 1) == 0;
     plan.async_reads = between(&d, 0, 3) == 0;
+    draw_hot_set(options, &plan);
     draw_weights(&d, kinds);
     uint32_t capacity = end_ms / GAP_LEAST_MS * 4 + 16;
     plan.faults = calloc(capacity, sizeof *plan.faults);
@@ -221,11 +231,16 @@ void torture_fault_print(const struct torture_fault *f, char *to, size_t size)
     }
 }
 
-void torture_plan_print(const struct torture_plan *plan, FILE *to)
+void torture_plan_print(const struct torture_plan *plan, bool galene, FILE *to)
 {
-    fprintf(to, "workers %u, ack_all %s, async_reads %s, clients think for up to %u us\n",
-            plan->workers, plan->ack_all ? "yes" : "no", plan->async_reads ? "yes" : "no",
-            plan->think_us);
+    if (galene) {
+        fprintf(to, "workers %u, galene, cache_keys %u, epochs of %u ms", plan->workers,
+                plan->cache_keys, plan->epoch_ms);
+    } else {
+        fprintf(to, "workers %u, ack_all %s, async_reads %s", plan->workers,
+                plan->ack_all ? "yes" : "no", plan->async_reads ? "yes" : "no");
+    }
+    fprintf(to, ", clients think for up to %u us\n", plan->think_us);
     fprintf(to, "%u faults:\n", plan->n);
     for (uint32_t i = 0; i < plan->n; i++) {
         char text[200];

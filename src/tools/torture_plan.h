@@ -50,7 +50,9 @@ struct torture_plan {
     uint32_t gap_ms;           /* between two faults, on average */
     uint32_t think_us;         /* of clients between two requests, at most */
     uint32_t workers;          /* of each node */
-    bool ack_all, async_reads; /* of the space, as in the configuration file */
+    bool ack_all, async_reads; /* of a space of hermes, as in the configuration file */
+    uint32_t cache_keys;       /* of a space of galene, likewise */
+    uint32_t epoch_ms;
 };
 
 /* `kinds`: bits of those that may occur. False: no memory. */
@@ -60,7 +62,7 @@ void torture_plan_deinit(struct torture_plan *plan);
 
 /* One fault as "1200 ms: split 1,2 | 3 for 480 ms", at most size bytes. */
 void torture_fault_print(const struct torture_fault *fault, char *to, size_t size);
-void torture_plan_print(const struct torture_plan *plan, FILE *to);
+void torture_plan_print(const struct torture_plan *plan, bool galene, FILE *to);
 /* An array of the faults. */
 json_t *torture_plan_json(const struct torture_plan *plan);
 

@@ -121,6 +121,9 @@ void torture_report_text(const struct torture *t, FILE *to)
     text_clients(t, &sums, to);
     fprintf(to, "judged: %" PRIu64 " keys, %" PRIu64 " of them undecided; %" PRIu64 " states\n",
             t->judged, t->undecided, t->states);
+    if (t->options.galene) {
+        fprintf(to, "orders to give lost slots up: %" PRIu64 "\n", t->slots.orders);
+    }
     if (t->got_on_us != 0) {
         fprintf(to,
                 "after the faults: all nodes served after %.0f ms, all clients got on after %.0f "
@@ -161,8 +164,15 @@ static json_t *json_setup(const struct torture *t)
     set_number(json, "keys", o->keys);
     set_number(json, "lease_ms", o->lease_ms);
     set_number(json, "workers", t->plan.workers);
-    json_object_set_new(json, "ack_all", json_boolean(t->plan.ack_all));
-    json_object_set_new(json, "async_reads", json_boolean(t->plan.async_reads));
+    json_object_set_new(json, "engine", json_string(o->galene ? "galene" : "hermes"));
+    if (o->galene) {
+        set_number(json, "cache_keys", t->plan.cache_keys);
+        set_number(json, "epoch_ms", t->plan.epoch_ms);
+        set_number(json, "orders", t->slots.orders);
+    } else {
+        json_object_set_new(json, "ack_all", json_boolean(t->plan.ack_all));
+        json_object_set_new(json, "async_reads", json_boolean(t->plan.async_reads));
+    }
     json_object_set_new(json, "partitions", json_boolean(t->net.separate));
     if (!t->net.separate) {
         json_object_set_new(json, "no_partitions_because", json_string(t->net.why));
