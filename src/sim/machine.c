@@ -254,6 +254,8 @@ static void configure_engine(struct machine *m)
         config->craq.rules_off = m->world->config->engine_rules_off;
     } else if (s->engine == &zab_ops) {
         config->zab.rules_off = m->world->config->engine_rules_off;
+    } else if (s->engine == &galene_ops) {
+        config->galene.rules_off = m->world->config->engine_rules_off;
     }
 }
 

@@ -6,6 +6,8 @@
 #include "base/assert.h"
 #include "base/flips.h"
 #include "engine/craq/craq.h"
+#include "engine/galene/galene.h"
+#include "engine/galene/homes.h"
 #include "engine/hermes/hermes.h"
 #include "engine/zab/zab.h"
 #include "node/engines.h"
@@ -19,6 +21,7 @@ struct family {
     const char *const *rules;
     uint32_t n;
     enum owner owner;
+    uint32_t first; /* the bit of its first rule */
 };
 
 static const struct family families[] = {
@@ -27,6 +30,8 @@ static const struct family families[] = {
     {"node", node_rule_names, NODE_RULES, OWNER_NODE},
     {"craq", craq_rule_names, CRAQ_RULES, OWNER_ENGINE},
     {"zab", zab_rule_names, ZAB_RULES, OWNER_ENGINE},
+    {"galene", galene_rule_names, GALENE_RULES, OWNER_ENGINE},
+    {"galene", galene_homes_rule_names, GALENE_HOMES_RULES, OWNER_ENGINE, GALENE_RULES},
 };
 #define FAMILIES (sizeof families / sizeof families[0])
 
@@ -101,7 +106,7 @@ static const struct mutant_hint hints[] = {
 
 #define RULES                                                                                      \
     ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES + (uint32_t)CRAQ_RULES + \
-     (uint32_t)ZAB_RULES)
+     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES + (uint32_t)GALENE_HOMES_RULES)
 
 /* Flipped operators come after the rules. */
 static uint32_t flips_count(void)
@@ -163,7 +168,7 @@ void mutant_switch_off(uint32_t i, struct sim_config *config)
                          [OWNER_ENGINE] = &config->engine_rules_off};
     const char *runs = config->engine != NULL ? config->engine : engines_at(0)->name;
     if (engine == NULL || strcmp(engine, runs) == 0) {
-        *rules[family->owner] |= UINT64_C(1) << i;
+        *rules[family->owner] |= UINT64_C(1) << (family->first + i);
     }
 }
 

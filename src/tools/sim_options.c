@@ -20,7 +20,7 @@ static const char help[] =
     "what the clients saw, what the nodes hold, and that all is well again after the faults.\n"
     "Exit status: 0 no violation, 1 a violation, 2 a wrong option.\n"
     "\n"
-    "  --engine NAME     the engine: hermes (default), craq, zab\n"
+    "  --engine NAME     the engine: hermes (default), craq, zab, galene\n"
     "  --nodes N         nodes of the cluster, 1 to 9 (3)\n"
     "  --workers N       workers of each node, 1 to 3 (drawn by the seed)\n"
     "  --seeds N         how many seeds (100)\n"
