@@ -261,6 +261,35 @@ static bool is_forming(const struct world *world)
            newest->configured != world->operator.wanted;
 }
 
+static void tell_to_leave(struct world *world, uint32_t i)
+{
+    struct machine *m = &world->machines[fault_at(world, i)->node];
+    trace_line(world, "node %u is told to leave", m->id);
+    m->leaving = true;
+    m->leaving_fault = i;
+    world->faults[i].phase = FAULT_TRAPPED;
+    worker_leave(node_worker(m->node, 0));
+    ghost_polled(m, 0); /* its lease ends before anybody hears of it */
+    machine_notice(m, 0);
+    plan_patience(world, i);
+}
+
+/* As the server does: keys that have their home there go elsewhere before it leaves, if there is
+ * time enough. */
+static void begin_hand_over(struct world *world, uint32_t i)
+{
+    struct fault_run *run = &world->faults[i];
+    struct machine *m = &world->machines[fault_at(world, i)->node];
+    trace_line(world, "node %u is told to hand its keys over", m->id);
+    run->phase = FAULT_TRAPPED;
+    run->nonce = m->nonce;
+    run->until_us =
+        world->now_us + random_between(&world->chance_faults, 0, 6 * world->setup.lease_us);
+    worker_hand_over(node_worker(m->node, 0));
+    machine_notice(m, 0);
+    world_plan(world, world->now_us, HAPPENS_HAND_OVER, i, 0, 0, NULL);
+}
+
 static void begin_leave(struct world *world, uint32_t i)
 {
     const struct fault *f = fault_at(world, i);
@@ -275,14 +304,33 @@ static void begin_leave(struct world *world, uint32_t i)
         defer(world, i);
         return;
     }
-    trace_line(world, "node %u is told to leave", f->node);
-    m->leaving = true;
-    m->leaving_fault = i;
-    world->faults[i].phase = FAULT_TRAPPED;
-    worker_leave(node_worker(m->node, 0));
-    ghost_polled(m, 0); /* its lease ends before anybody hears of it */
-    machine_notice(m, 0);
-    plan_patience(world, i);
+    if (homed_on(world)) {
+        begin_hand_over(world, i);
+    } else {
+        tell_to_leave(world, i);
+    }
+}
+
+void fault_hand_over(struct world *world, uint32_t i)
+{
+    struct fault_run *run = &world->faults[i];
+    struct machine *m = &world->machines[fault_at(world, i)->node];
+    if (m->node == NULL || m->nonce != run->nonce || m->leaving) {
+        run->phase = FAULT_SKIPPED; /* it has ended otherwise, or leaves already */
+        return;
+    }
+    bool hears = m->state == MACHINE_UP && m->trap == TRAP_NONE && m->busy == 0;
+    bool late = world->now_us >= run->until_us || world->phase != PHASE_SAFETY;
+    bool over = hears && (late || node_handed_over(m->node));
+    bool may = !is_forming(world) || ghost_may_lose(world, m->id);
+    if (over && may && world->operator.lost_us == 0) {
+        trace_line(world, "node %u has handed %s over", m->id,
+                   node_handed_over(m->node) ? "everything" : "something");
+        tell_to_leave(world, i);
+    } else {
+        world_plan(world, world->now_us + world->setup.lease_us / 8, HAPPENS_HAND_OVER, i, 0, 0,
+                   NULL);
+    }
 }
 
 void fault_left(struct machine *m)

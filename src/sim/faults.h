@@ -23,7 +23,8 @@ struct fault_run {
     bool cued;         /* its cue has come, or is waited for no longer */
     uint32_t deferred; /* how often it was put off */
     uint8_t place;     /* ZOMBIE: where the old process is ... */
-    uint64_t nonce;    /* ... and which */
+    uint64_t nonce;    /* ... and which; LEAVE: the process that hands its keys over ... */
+    uint64_t until_us; /* ... until then at the latest */
 };
 
 /* Puts the plan's entries into the world's heap, and starts all nodes that do not start late. */
@@ -39,6 +40,8 @@ void fault_end(struct world *world, uint32_t fault);
 /* The machine has polled, with outputs that are not out yet, and its trap snaps. True if the
  * machine stopped or holds its outputs now. */
 bool fault_snap(struct machine *machine);
+/* Whether a process that hands its keys over may leave now. */
+void fault_hand_over(struct world *world, uint32_t fault);
 /* The machine's process has left in good order: it ends, and the fault goes on. */
 void fault_left(struct machine *machine);
 /* No poll came in time: it befalls the node between two polls. */

@@ -288,7 +288,7 @@ bool homed_look(struct world *world)
     }
     if (world->now_us >= homed->order_us || world->phase != PHASE_SAFETY) {
         trace_line(world, "the operator gives up lost slots, at node %u", who->id);
-        worker_empty_lost(node_worker(who->node, 0));
+        worker_empty_lost(node_worker(who->node, 0), 0);
         machine_notice(who, 0);
         homed->order_us = world->now_us + 2 * lease_us;
     }

@@ -7,7 +7,6 @@
 #include "base/flips.h"
 #include "engine/craq/craq.h"
 #include "engine/galene/galene.h"
-#include "engine/galene/homes.h"
 #include "engine/hermes/hermes.h"
 #include "engine/zab/zab.h"
 #include "node/engines.h"
@@ -25,13 +24,12 @@ struct family {
 };
 
 static const struct family families[] = {
-    {"view", view_rule_names, VIEW_RULES, OWNER_VIEW},
-    {"hermes", hermes_rule_names, HERMES_RULES, OWNER_ENGINE},
-    {"node", node_rule_names, NODE_RULES, OWNER_NODE},
-    {"craq", craq_rule_names, CRAQ_RULES, OWNER_ENGINE},
-    {"zab", zab_rule_names, ZAB_RULES, OWNER_ENGINE},
-    {"galene", galene_rule_names, GALENE_RULES, OWNER_ENGINE},
-    {"galene", galene_homes_rule_names, GALENE_HOMES_RULES, OWNER_ENGINE, GALENE_RULES},
+    {"view", view_rule_names, VIEW_RULES, OWNER_VIEW, 0},
+    {"hermes", hermes_rule_names, HERMES_RULES, OWNER_ENGINE, 0},
+    {"node", node_rule_names, NODE_RULES, OWNER_NODE, 0},
+    {"craq", craq_rule_names, CRAQ_RULES, OWNER_ENGINE, 0},
+    {"zab", zab_rule_names, ZAB_RULES, OWNER_ENGINE, 0},
+    {"galene", galene_rule_names, GALENE_RULES, OWNER_ENGINE, 0},
 };
 #define FAMILIES (sizeof families / sizeof families[0])
 
@@ -106,7 +104,7 @@ static const struct mutant_hint hints[] = {
 
 #define RULES                                                                                      \
     ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES + (uint32_t)CRAQ_RULES + \
-     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES + (uint32_t)GALENE_HOMES_RULES)
+     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES)
 
 /* Flipped operators come after the rules. */
 static uint32_t flips_count(void)

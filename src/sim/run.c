@@ -319,6 +319,9 @@ static void happen(struct world *world, const struct heap_entry *entry)
     case HAPPENS_RETURN:
         operator_start(world, (uint8_t)entry->a);
         break;
+    case HAPPENS_HAND_OVER:
+        fault_hand_over(world, entry->a);
+        break;
     case HAPPENS_OPERATOR:
         operator_round(world);
         break;

@@ -31,6 +31,7 @@ enum happening {
     HAPPENS_FAULT_END,    /* a: fault */
     HAPPENS_CUE_TIMEOUT,  /* a: fault */
     HAPPENS_RETURN,       /* a: node */
+    HAPPENS_HAND_OVER,    /* a: fault */
     HAPPENS_OPERATOR,     /* the operator looks around */
     HAPPENS_HEALING,      /* faults end */
     HAPPENS_LOOK,         /* is everything well? (after faults have ended) */

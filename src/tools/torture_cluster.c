@@ -67,8 +67,10 @@ static bool write_config(const struct torture_cluster *c, uint32_t node)
         fprintf(to, "%u = %s:%u\n", peer, host, (unsigned)port_of(c, peer, true));
     }
     if (c->options->galene) {
-        fprintf(to, "\n[space 0]\nengine = galene\ncache_keys = %u\nepoch_ms = %u\nsample = 1\n",
-                c->plan->cache_keys, c->plan->epoch_ms);
+        fprintf(
+            to,
+            "\n[space 0]\nengine = galene\ncache_keys = %u\nhot_epoch_ms = %u\nhot_sample = 1\n",
+            c->plan->cache_keys, c->plan->epoch_ms);
     } else {
         fprintf(to, "\n[space 0]\nengine = hermes\nack_all = %s\nasync_reads = %s\n",
                 c->plan->ack_all ? "yes" : "no", c->plan->async_reads ? "yes" : "no");

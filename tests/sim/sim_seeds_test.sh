@@ -58,6 +58,9 @@ run 5 10 --engine zab --from 3
 run 3 1 --engine zab --from 122 # only the dead of a lost majority had what was acknowledged
 run 3 1 --engine zab --from 392 # a session's reads waited for the lease, and were done in another order
 
+# Keys that have homes.
+run 3 40 --engine galene --faults none
+
 # Lanes bring what Hermes does not send again.
 run 3 $((seeds / 5)) --lanes --from 7000
 run 5 $((seeds / 20)) --lanes --from 7000
