@@ -149,8 +149,8 @@ static bool key_equal(const struct entry *const *at, const struct replica *repli
     return false;
 }
 
-/* The same of a key that has a home: it is there and nowhere else, or, cached, everywhere and equal.
- * Nobody can read it if its newest value died with its writer. */
+/* The same of a key that has a home: it is there and nowhere else, or, if it is cached, everywhere
+ * and equal. Nobody can read it if its newest value died with its writer. */
 static bool key_homed(const struct world *world, const struct entry *const *at,
                       const struct replica *replicas, uint32_t nodes, struct text *why)
 {

@@ -1,5 +1,5 @@
-/* The operator of a space whose keys have homes: when a node is gone, the slots that it was the home
- * of are lost, and stay so until somebody gives them up. That empties their keys, which the
+/* The operator of a space whose keys have homes: when a node is gone, the slots that it was the
+ * home of are lost, and stay so until somebody gives them up. That empties their keys, which the
  * histories must know. */
 #ifndef HORKOS_TOOLS_TORTURE_SLOTS_H
 #define HORKOS_TOOLS_TORTURE_SLOTS_H
