@@ -346,14 +346,16 @@ static void hand_over(struct server_worker *w)
     if (!node_handed_over(s->node) && !late && others && status->status == VIEW_STATUS_SERVING) {
         return;
     }
+    bool serves = status->status == VIEW_STATUS_SERVING;
     if (left == 0) {
         log_write(s->log, LOG_INFO, "leaving: all slots are handed over");
     } else {
         log_write(s->log, LOG_WARN,
-                  "leaving: %" PRIu32 " slots were not handed over%s; what they hold is lost", left,
-                  late      ? " in time (handover_ms)"
-                  : !others ? ", there is nobody to take them"
-                            : "");
+                  "leaving: %" PRIu32 " slots were not handed over: %s; what they hold is lost",
+                  left,
+                  late      ? "handover_ms is over"
+                  : !serves ? "this node does not serve"
+                            : "there is nobody to take them");
     }
     s->hand_look_us = UINT64_MAX;
     next_phase(s, SERVER_DRAINING);

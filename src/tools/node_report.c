@@ -215,6 +215,48 @@ static void print_spaces(const json_t *spaces, FILE *to)
     }
 }
 
+/* Of spaces whose keys have homes: "space 2: home of 5461 slots; moving 12, lost 3". */
+static void print_homes(const json_t *spaces, FILE *to)
+{
+    static const char *const states[] = {"moving", "lost", "emptying", "none"};
+    size_t i = 0;
+    bool any = false;
+    const json_t *space = NULL;
+    json_array_foreach(spaces, i, space)
+    {
+        const json_t *slots = json_object_get(space, "slots");
+        if (!json_is_object(slots)) {
+            continue;
+        }
+        fprintf(to, "%s", any ? "" : "\n");
+        any = true;
+        print_number(to, "space %s: ", number_of(space, "space"));
+        print_number(to, "home of %s slots", number_of(space, "homed"));
+        const char *glue = "; of all slots";
+        for (size_t j = 0; j < sizeof states / sizeof states[0]; j++) {
+            if (number_of(slots, states[j]) > 0) {
+                fprintf(to, "%s %s ", glue, states[j]);
+                print_number(to, "%s", number_of(slots, states[j]));
+                glue = ",";
+            }
+        }
+        fprintf(to, "\n");
+    }
+}
+
+/* "hit rate 64.8 %: 1200 hits, 300 at home, 350 misses". */
+static void print_hits(const json_t *galene, FILE *to)
+{
+    const json_t *rate = json_object_get(galene, "hit_rate");
+    if (!json_is_number(rate)) {
+        return;
+    }
+    fprintf(to, "hit rate %.1f %%: ", 100 * json_number_value(rate));
+    print_number(to, "%s hits, ", number_of(galene, "hits"));
+    print_number(to, "%s at home, ", number_of(galene, "at_home"));
+    print_number(to, "%s misses\n", number_of(galene, "misses"));
+}
+
 void node_report_print(const struct node_report *report, FILE *to)
 {
     print_number(to, "node   %s: ", report->node);
@@ -227,4 +269,6 @@ void node_report_print(const struct node_report *report, FILE *to)
     print_number(to, "lease  %s ms left\n", number_of(report->json, "lease_ms_left"));
     print_members(json_object_get(report->json, "members"), to);
     print_spaces(json_object_get(report->json, "spaces"), to);
+    print_homes(json_object_get(report->json, "spaces"), to);
+    print_hits(json_object_get(report->json, "galene"), to);
 }

@@ -136,6 +136,8 @@ class Commands(unittest.TestCase):
         self.assertIn(b"space 0 (engine hermes) has no slots",
                       client.call("HORKOS", "SLOTS", 0).text)
         self.assertIn(b"there is no space 5", client.call("HORKOS", "SLOTS", 5).text)
+        self.assertIn(b"has no slots", client.call("HORKOS", "EMPTY-LOST", 0).text)
+        self.assertIn(b"a space is a number", client.call("HORKOS", "EMPTY-LOST", "x").text)
 
     def test_spaces_are_apart(self):
         client = self.clients[0]
@@ -145,6 +147,26 @@ class Commands(unittest.TestCase):
         client.must("SET", "apart", "in 0")
         client.must("SELECT", 2)
         self.assertEqual(client.must("GET", "apart"), b"in 2")
+
+    def test_it_counts(self):
+        """Every operation of this node's clients is a hit, at home, or a miss, and only one of them."""
+        def counted():
+            info = self.cluster[3].info("galene")
+            return [int(info[name]) for name in ("hits", "at_home", "misses")]
+
+        self.assertIn("hits", self.cluster[3].info("default"))
+        self.clients[2].must("PING")
+        before = counted()
+        self.clients[2].pipeline(("SET", "count:%d" % number, "v") for number in range(300))
+        self.clients[2].pipeline(("GET", "count:%d" % number) for number in range(300))
+        harness.wait_until(lambda: sum(counted()) - sum(before) >= 600, 5, "all are counted")
+        hits, at_home, misses = (new - old for new, old in zip(counted(), before))
+        self.assertEqual(hits + at_home + misses, 600)
+        self.assertGreater(at_home, 100)
+        self.assertGreater(misses, 200)
+        status, out, _ = harness.run([harness.PROGRAM, "status", "-p", self.cluster[3].port])
+        self.assertEqual(status, 0)
+        self.assertRegex(out.decode(), r"space 2: home of 546[12] slots\nhit rate \d+\.\d %: \d+ hits, ")
 
     def test_it_tells_of_itself(self):
         status, out, _ = slots_command(self.cluster[1])

@@ -64,6 +64,29 @@ static void a_whole_report(void **state)
     node_report_deinit(&report);
 }
 
+static void a_space_with_homes(void **state)
+{
+    (void)state;
+    struct node_report report;
+    assert_true(parse("{\"node\":2,\"can_serve\":true,\"members\":[],\"spaces\":["
+                      "{\"space\":0,\"engine\":\"hermes\",\"keys\":1,\"bytes\":2},"
+                      "{\"space\":2,\"engine\":\"galene\",\"keys\":3,\"bytes\":4,\"homed\":5461,"
+                      "\"slots\":{\"none\":0,\"stable\":16300,\"moving\":80,\"lost\":4,"
+                      "\"emptying\":0}}],\"galene\":{\"hits\":648,\"at_home\":2,\"misses\":350,"
+                      "\"hit_rate\":0.648}}",
+                      &report));
+    char *text = print(&report);
+    assert_string_equal(strstr(text, "space  engine"),
+                        "space  engine            keys            bytes\n"
+                        "0      hermes               1                2\n"
+                        "2      galene               3                4\n"
+                        "\n"
+                        "space 2: home of 5461 slots; of all slots moving 80, lost 4\n"
+                        "hit rate 64.8 %: 648 hits, 2 at home, 350 misses\n");
+    free(text);
+    node_report_deinit(&report);
+}
+
 static void no_reports(void **state)
 {
     (void)state;
@@ -127,9 +150,8 @@ static void errors_of_a_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_report),
-        cmocka_unit_test(no_reports),
-        cmocka_unit_test(odd_reports),
+        cmocka_unit_test(a_whole_report),   cmocka_unit_test(a_space_with_homes),
+        cmocka_unit_test(no_reports),       cmocka_unit_test(odd_reports),
         cmocka_unit_test(errors_of_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
