@@ -185,6 +185,12 @@ static void flow_view(struct slot *mine, const struct event *event, struct effec
     if (mine->kind == GALENE_FLOW_WRITE && rule(event, GALENE_RULE_NEWCOMERS)) {
         ask(mine, fx, fresh, GALENE_INV); /* K5 */
     }
+    if (reports(mine)) {
+        /* L8: what somebody who is gone has reported may be gone with him. */
+        mine->acked = 0;
+        mine->ts = 0;
+        ask(mine, fx, owed(mine, event), GALENE_LEAVE);
+    }
     if (galene_complete(mine, event)) {
         step_key(fx, KEY_CODE_COMPLETE);
     }

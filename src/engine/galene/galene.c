@@ -64,7 +64,7 @@ static void galene_check(const struct key_meta *meta, const void *ext)
     HK_ASSERT(meta->state != GALENE_HOME || meta->owner == 0);
     HK_ASSERT((meta->aux == 0) == plain || (meta->aux == 0 && meta->state == GALENE_LOST));
     HK_ASSERT(meta->ts != 0);
-    HK_ASSERT(!plain || (meta->flags & (KEY_TOMBSTONE | KEY_LEAVING)) == 0);
+    HK_ASSERT(!plain || (meta->flags & (KEY_TOMBSTONE | KEY_LEAVING | KEY_KEEPER)) == 0);
     HK_ASSERT((meta->flags & KEY_RMW) == 0 || meta->owner != 0);
 #else
     (void)meta;

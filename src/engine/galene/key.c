@@ -425,7 +425,7 @@ static void message(struct key_step *s)
 static void waited(struct key_step *s)
 {
     struct key_meta *meta = s->meta;
-    if (meta->state == GALENE_VALID && meta->owner == 0 && s->event->home.home == s->self) {
+    if (meta->state == GALENE_VALID && meta->owner == 0 && (meta->flags & KEY_KEEPER) != 0) {
         meta->flags &= (uint8_t)~KEY_LEAVING; /* who wanted it to leave did not come again */
     }
     bool busy = meta->state == GALENE_VALID && (meta->owner != 0 || galene_leaving(s));

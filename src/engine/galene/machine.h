@@ -18,6 +18,7 @@ enum {
     KEY_LEAVING = KEY_ENGINE_0, /* starts no write any more */
     KEY_RMW = KEY_ENGINE_1,     /* the own pending write is an RMW */
     KEY_ASKING = KEY_ENGINE_2,  /* a question about this orphan is under way */
+    KEY_KEEPER = KEY_ENGINE_3,  /* cached: this node, its home, let it enter */
 };
 
 /* slot.kind */

@@ -59,6 +59,7 @@ static void enter(struct key_step *s)
     struct key_meta *meta = s->meta;
     nodeset others = galene_others(s->event);
     meta->aux = generation_of(s->event);
+    meta->flags |= KEY_KEEPER;
     if (others == 0) {
         galene_set_state(s, GALENE_VALID);
         return;
@@ -84,7 +85,7 @@ static void left(struct key_step *s)
     }
     galene_end(s, FLOW_CODE_GONE);
     meta->aux = 0;
-    meta->flags &= (uint8_t) ~(KEY_LEAVING | KEY_ASKING);
+    meta->flags &= (uint8_t) ~(KEY_LEAVING | KEY_ASKING | KEY_KEEPER);
     if (meta->state != GALENE_LOST) {
         galene_set_state(s, GALENE_HOME);
     } else {
@@ -142,6 +143,21 @@ static void later(struct key_step *s)
     effects_add(s->fx, EFF_LATER);
 }
 
+/* Valid or Lost. Only who let it enter may let it leave: the map of a node that was the home may be
+ * old, and the new home have let it enter meanwhile. */
+static void leave_cached(struct key_step *s)
+{
+    if ((s->meta->flags & KEY_KEEPER) == 0) {
+        return;
+    }
+    if (s->meta->owner == 0) {
+        leave(s, s->spare);
+    } else {
+        s->meta->flags |= KEY_LEAVING; /* no own write gets ahead of the next try */
+        later(s);
+    }
+}
+
 /* E5: a cached key of an older generation: some member may lack its entry. It leaves; when the
  * event comes again it enters. */
 static void hot_enter(struct key_step *s)
@@ -158,16 +174,13 @@ static void hot_enter(struct key_step *s)
             meta->flags &= (uint8_t)~KEY_LEAVING;
             break;
         }
-        if (meta->state == GALENE_VALID && meta->owner == 0) {
-            if (rule(s, GALENE_RULE_REENTER)) {
-                leave(s, s->spare);
-            } else {
-                struct slot *slot = s->spare;
-                begin(s, GALENE_FLOW_ENTER, galene_others(s->event));
-                bcast_for(s, slot, galene_others(s->event), GALENE_ENTER)->ts = meta->ts;
-            }
-        } else {
+        if (meta->state != GALENE_VALID) {
             later(s);
+        } else if (rule(s, GALENE_RULE_REENTER) || meta->owner != 0) {
+            leave_cached(s);
+        } else {
+            begin(s, GALENE_FLOW_ENTER, galene_others(s->event));
+            bcast_for(s, s->spare, galene_others(s->event), GALENE_ENTER)->ts = meta->ts;
         }
         break;
     case GALENE_ENTERING:
@@ -179,17 +192,6 @@ static void hot_enter(struct key_step *s)
     case GALENE_LOST:
     case GALENE_STATES:
         break;
-    }
-}
-
-/* Valid or Lost. */
-static void leave_cached(struct key_step *s)
-{
-    if (s->meta->owner == 0) {
-        leave(s, s->spare);
-    } else {
-        s->meta->flags |= KEY_LEAVING; /* no own write gets ahead of the next try */
-        later(s);
     }
 }
 
@@ -251,13 +253,21 @@ static void move_plain(struct key_step *s, uint8_t to)
     }
 }
 
+/* V8. What would make or take an entry somewhere after it was emptied there ends first. */
+static void empty(struct key_step *s)
+{
+    if (s->meta->state == GALENE_ENTERING || s->meta->state == GALENE_MOVING) {
+        later(s);
+    } else if (s->meta->state != GALENE_NONE) {
+        galene_forget(s, FLOW_CODE_LOST);
+    }
+}
+
 void galene_move(struct key_step *s)
 {
     const struct slot_home *home = &s->event->home;
     if (home->state == HOME_EMPTYING) {
-        if (s->meta->state != GALENE_NONE) {
-            galene_forget(s, FLOW_CODE_LOST);
-        }
+        empty(s);
         return;
     }
     if (home->state != HOME_MOVING || home->home != s->self) {
