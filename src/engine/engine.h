@@ -239,6 +239,9 @@ struct engine_ops {
      * epoch (donates nothing, is not promoted), and, if it never was as an operational member,
      * serves no reads either. */
     bool (*ready)(const void *worker);
+    /* ENGINE_HOMED: whether no slot moves, or is about to, if the worker-wide flow is told that the
+     * hot set changes (SLOTS_HOT) before anything else; NULL: whenever the map says so. */
+    bool (*quiet)(const void *worker);
 };
 
 enum { PORT_ORDERED = 1 };

@@ -261,6 +261,20 @@ struct hot_sampler {
     struct list_link link; /* node.samplers */
 };
 
+/* ---- The walk over keys whose home changes (move.c) ---- */
+
+struct mover {
+    uint64_t cursor;
+    uint64_t version;      /* of the map when the pass began */
+    uint64_t done_version; /* of the newest map under which a pass found nothing */
+    uint64_t due_us;
+    uint32_t open;             /* keys on their way */
+    uint32_t moving, emptying; /* slots that the pass is for */
+    bool passing;
+    bool found; /* the pass met a key */
+    bool begun; /* ... and did something about it */
+};
+
 /* ---- Spaces ---- */
 
 struct space {
@@ -287,6 +301,7 @@ struct space {
     _Atomic uint64_t map_version;
     _Atomic bool left; /* EFF_LEFT has come */
 
+    struct mover mover;    /* worker 0's */
     uint64_t decay_due_us; /* worker 0's: the next epoch of hot.c; 0: there was none */
 };
 
@@ -530,7 +545,7 @@ void flow_check_reads(struct worker *w);
 uint64_t portable_hash(struct worker *w, struct bytes key);
 
 /* ---- What a flow that step_hot or step_move has begun calls at its end, on its worker, before its
- * key's bytes are gone. Not yet taken up by anybody. ---- */
+ * key's bytes are gone. ---- */
 void hot_done(struct worker *w, const struct flow *f);
 void move_done(struct worker *w, const struct flow *f);
 
@@ -723,6 +738,10 @@ void transfer_poll(struct worker *w);
 void transfer_restart(struct worker *w);
 void transfer_message(struct worker *w, const struct msg *msg, uint8_t from);
 uint64_t transfer_deadline(const struct worker *w);
+
+/* ---- move.c: worker 0 ---- */
+void move_poll(struct worker *w);
+uint64_t move_deadline(const struct worker *w);
 
 /* ---- sweep.c: worker 0 ---- */
 void sweep_poll(struct worker *w);

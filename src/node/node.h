@@ -237,7 +237,10 @@ struct node_stats {
     uint64_t answers_late;          /* to calls that are gone */
     uint64_t credit_waits;          /* calls that waited for an earlier one's answer to be sent */
     uint64_t credit_excess;         /* calls of others beyond what they may have unanswered */
-    uint64_t lost_slot;             /* operations that ended with HK_ERR_LOSTSLOT */
+    uint64_t moves, purged, move_passes; /* keys on their way to another home, to the end of one
+                                            stretch of it; keys of slots that the operator gave up;
+                                            walks over the store for either */
+    uint64_t lost_slot;                  /* operations that ended with HK_ERR_LOSTSLOT */
     uint64_t call_messages, call_bytes, answer_messages, answer_bytes; /* sent */
     uint64_t homed_messages[HOMED_KINDS], homed_bytes[HOMED_KINDS]; /* sent, by the engine's kind;
                                                                        the last: that and higher */

@@ -3,6 +3,8 @@
  * when all its workers are in the epoch that admitted the shadow, so nothing falls between: an
  * update that could complete without the shadow is in the donor's store.
  *
+ * Where keys have homes a joiner gets nothing by this way: it becomes the home of some (move.c).
+ *
  * A chunk is one message, so it comes whole or not at all. The position in the donor's store is
  * {cursor, after}: a walk's cursor (store_walk), and, where one bucket is too large for a chunk,
  * the key hash up to which its items have been sent. */
@@ -123,7 +125,8 @@ static void chunk_fill(struct worker *w, uint8_t space, uint64_t *cursor, uint64
 static bool may_donate(const struct worker *w, const struct msg *ask, uint8_t from)
 {
     const struct node *n = w->node;
-    if (w->index != 0 || from >= NODES_MAX || !w->operational) {
+    if (w->index != 0 || from >= NODES_MAX || !w->operational ||
+        n->spaces[ask->space].homes != NULL) {
         return false;
     }
     if (!node_rule_on(n, NODE_RULE_DONOR_EPOCH)) {
@@ -182,6 +185,15 @@ static bool is_shadow(const struct worker *w)
     return view_has(&w->view, n->config.self, n->config.view.nonce) && !w->operational;
 }
 
+/* The first space from that one on that is copied; SPACES_MAX: none is. */
+static uint8_t copied_from(const struct node *n, uint32_t space)
+{
+    while (space < SPACES_MAX && (n->spaces[space].ops == NULL || n->spaces[space].homes != NULL)) {
+        space++;
+    }
+    return (uint8_t)space;
+}
+
 /* Begins again at another donor: cursors mean nothing elsewhere. */
 static void choose_donor(struct worker *w)
 {
@@ -197,7 +209,7 @@ static void choose_donor(struct worker *w)
     t->cursor = 0;
     t->after = 0;
     t->tries = 0;
-    t->space = w->node->first_space;
+    t->space = copied_from(w->node, 0);
 }
 
 void transfer_restart(struct worker *w)
@@ -211,14 +223,10 @@ void transfer_restart(struct worker *w)
 
 static bool next_space(const struct node *n, struct transfer *t)
 {
-    while (++t->space < SPACES_MAX) {
-        if (n->spaces[t->space].ops != NULL) {
-            t->cursor = 0;
-            t->after = 0;
-            return true;
-        }
-    }
-    return false;
+    t->space = copied_from(n, t->space + 1u);
+    t->cursor = 0;
+    t->after = 0;
+    return t->space < SPACES_MAX;
 }
 
 static void transfer_finish(struct worker *w)
@@ -235,7 +243,7 @@ void transfer_poll(struct worker *w)
     if (t->done || !is_shadow(w) || n->adopted_told != w->view.epoch || w->view.operational == 0) {
         return;
     }
-    if (!node_rule_on(n, NODE_RULE_COPY_FIRST)) {
+    if (copied_from(n, 0) == SPACES_MAX || !node_rule_on(n, NODE_RULE_COPY_FIRST)) {
         transfer_finish(w);
         return;
     }

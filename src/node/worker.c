@@ -234,6 +234,7 @@ static void background(struct worker *w)
     if (w->index == 0) {
         transfer_poll(w);
         sweep_poll(w);
+        move_poll(w);
         hot_poll(w);
     }
     for (uint32_t i = 0; i < SPACES_MAX && !list_empty(&w->checking); i++) {
@@ -323,6 +324,7 @@ uint64_t worker_deadline(const struct worker *w)
         due = sooner(due, control_deadline(w));
         due = sooner(due, transfer_deadline(w));
         due = sooner(due, sweep_deadline(w));
+        due = sooner(due, move_deadline(w));
         due = sooner(due, ordered_deadline(w));
         due = sooner(due, hot_deadline(w));
     }

@@ -24,7 +24,8 @@ static const struct {
     FIGURE(hits),          FIGURE(at_home),         FIGURE(misses),        FIGURE(handed),
     FIGURE(forwarded_in),  FIGURE(sent_on),         FIGURE(answers_in),    FIGURE(answers_again),
     FIGURE(answers_late),  FIGURE(credit_waits),    FIGURE(credit_excess), FIGURE(lost_slot),
-    FIGURE(call_messages), FIGURE(answer_messages),
+    FIGURE(call_messages), FIGURE(answer_messages), FIGURE(moves),         FIGURE(purged),
+    FIGURE(move_passes),
 #undef FIGURE
 };
 

@@ -49,6 +49,11 @@ static bool galene_ready(const void *worker)
     return galene_homes_ready(&((const struct galene_worker *)worker)->homes);
 }
 
+static bool galene_quiet(const void *worker)
+{
+    return galene_homes_quiet(&((const struct galene_worker *)worker)->homes);
+}
+
 /* What one key shows of docs/protocols/galene.md. A build with mutants has faults on purpose. */
 static void galene_check(const struct key_meta *meta, const void *ext)
 {
@@ -85,4 +90,5 @@ const struct engine_ops galene_ops = {
     .check = galene_check,
     .item = galene_item,
     .ready = galene_ready,
+    .quiet = galene_quiet,
 };
