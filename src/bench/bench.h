@@ -49,11 +49,18 @@ struct bench_config {
     bool even;          /* arrivals of the open loop at equal distances instead of Poisson's */
     bool ack_to_all;    /* hermes: [H] O3 */
     bool async_reads;
+    struct hot_config hot; /* engines whose keys have homes (ENGINE_HOMED) */
     uint64_t seed;
     /* How far the preparation is (done of all keys); may be NULL. */
     void (*progress)(void *context, uint64_t done, uint64_t all);
     void *context;
 };
+
+/* How many keys the nodes' caches hold with this configuration; 0: none are cached. */
+uint64_t bench_cache_keys(const struct bench_config *config);
+/* Which part of the operations is for the most popular keys that fit there: the hit rate of a cache
+ * that holds just these. NAN: no engine with a cache. */
+double bench_hit_rate(const struct bench_config *config);
 
 /* Whether reads of this configuration can be answered on the caller's thread at all. */
 bool bench_direct_possible(const struct bench_config *config);
@@ -74,6 +81,7 @@ struct bench_run {
     uint64_t failed;       /* answered with an error, or a value that cannot be */
     uint64_t refused;      /* too many others were faster (HK_ERR_BUSY): not in ops, and no fault */
     uint64_t reads_passed; /* direct reads that had to be left to the node */
+    uint64_t hits;         /* operations on keys that all nodes have (ENGINE_HOMED) */
     uint64_t frames_dropped; /* by the links, for want of room: then a run says nothing either */
     uint64_t view_changes;   /* since the cluster was formed, and nodes that were thrown out; a run
                                 with one says nothing */
@@ -81,6 +89,7 @@ struct bench_run {
     /* Without threads: the time that each node's workers took, in all. */
     double node_seconds[BENCH_NODES_MAX];
     uint32_t nodes;
+    bool homed; /* its keys have homes */
     struct histogram latency_ns[LOAD_KINDS];
 };
 

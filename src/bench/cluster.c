@@ -25,7 +25,8 @@ const char *const bench_read_path_names[] = {
 
 bool bench_direct_possible(const struct bench_config *config)
 {
-    return !config->async_reads;
+    bool one_worker_a_key = (config->engine->traits & ENGINE_HOMED) != 0 && config->hot.exclusive;
+    return !config->async_reads && !one_worker_a_key;
 }
 
 const struct bench_config *bench_cluster_config(const struct bench_cluster *cluster)
@@ -124,6 +125,7 @@ static void configure(struct bench_cluster *c, uint8_t id)
         .ops = b->engine,
         .engine = &c->engine,
         .async_reads = b->async_reads,
+        .hot = b->hot,
         .store = {.keys_expected = b->keys.n,
                   .value_bytes_max = BENCH_VALUE_BYTES_MAX,
                   .seed = b->seed * 64u + id},
@@ -350,6 +352,7 @@ struct reading {
     uint64_t now_ns;
     uint64_t ops[LOAD_KINDS];
     uint64_t passed;
+    uint64_t hits;
     uint64_t refused;
     uint64_t frames_dropped;
     uint64_t spent_ns[BENCH_NODES_MAX];
@@ -386,6 +389,7 @@ static void read_all(const struct bench_cluster *c, struct reading *r)
         r->frames_dropped += links.dropped_full + links.dropped_unconnected + links.dropped_view;
         r->refused += atomic_load_explicit(&w->refused, memory_order_relaxed);
         r->passed += atomic_load_explicit(&w->passed, memory_order_relaxed);
+        r->hits += atomic_load_explicit(&w->hits, memory_order_relaxed);
     }
     for (uint32_t i = 0; i < c->config.nodes; i++) {
         struct node_stats s;
@@ -424,6 +428,8 @@ void bench_cluster_run(struct bench_cluster *c, double warmup_seconds, double se
     run_out->view_changes = newest_epoch(c) - c->epoch + sum_dropped(c);
     run_out->node = after.node;
     add_stats(&run_out->node, &before.node, true);
+    run_out->homed = (c->config.engine->traits & ENGINE_HOMED) != 0;
+    run_out->hits = run_out->homed ? after.hits - before.hits + run_out->node.hits : 0;
     run_out->nodes = c->config.nodes;
     for (uint32_t i = 0; i < c->config.nodes; i++) {
         run_out->node_seconds[i] = 1e-9 * (double)(after.spent_ns[i] - before.spent_ns[i]);

@@ -113,6 +113,7 @@ static void publish(struct bench_worker *w)
     atomic_store_explicit(&w->counters.failed, w->failed, memory_order_relaxed);
     atomic_store_explicit(&w->counters.refused, w->refused, memory_order_relaxed);
     atomic_store_explicit(&w->counters.passed, w->passed, memory_order_relaxed);
+    atomic_store_explicit(&w->counters.hits, w->hits, memory_order_relaxed);
     atomic_store_explicit(&w->counters.filled, w->filled, memory_order_relaxed);
     atomic_store_explicit(&w->counters.dropped, w->dropped, memory_order_relaxed);
     uint64_t in_flight = sessions_of(&w->cluster->config) - w->free_n;
@@ -197,6 +198,7 @@ static void read_batch(struct bench_worker *w)
             continue;
         }
         w->failed += r->answer != NODE_READ_FOUND || r->value.n != w->cluster->config.value_bytes;
+        w->hits += r->cached;
         answered++;
         if (open) {
             histogram_record(&w->latency_ns[LOAD_READ], w->now_ns - w->read_starts[i]);

@@ -20,6 +20,8 @@ static const char *const names[BENCH_FIGURES] = {
     [FIGURE_BYTES_PER_OP] = "bytes_per_op",
     [FIGURE_READS_REMOTE] = "reads_remote",
     [FIGURE_READS_PASSED] = "reads_passed",
+    [FIGURE_HIT_RATE] = "hit_rate",
+    [FIGURE_FORWARDED] = "forwarded",
     [FIGURE_PARKED] = "parked_per_op",
 #define GROUP(i, prefix)                                                                           \
     [FIGURE_LATENCY + (i)*LATENCIES +                                                              \
@@ -91,6 +93,8 @@ void bench_figures_of(const struct bench_run *run, double out[BENCH_FIGURES])
     out[FIGURE_BYTES_PER_OP] = part((double)r->node.bytes_out, ops);
     out[FIGURE_READS_REMOTE] = part((double)r->node.asks, (double)r->ops[LOAD_READ]);
     out[FIGURE_READS_PASSED] = part((double)r->reads_passed, (double)r->ops[LOAD_READ]);
+    out[FIGURE_HIT_RATE] = r->homed ? part((double)r->hits, ops) : NAN;
+    out[FIGURE_FORWARDED] = r->homed ? part((double)r->node.misses, ops) : NAN;
     out[FIGURE_PARKED] = part((double)r->node.parked, ops);
     histogram_init(&all);
     for (uint32_t kind = 0; kind < LOAD_KINDS; kind++) {

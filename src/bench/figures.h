@@ -30,6 +30,8 @@ enum bench_figure {
     FIGURE_BYTES_PER_OP, /* of frames, without what the links add */
     FIGURE_READS_REMOTE, /* the part of the reads for which another node was asked */
     FIGURE_READS_PASSED, /* the part of the direct reads that was left to the node */
+    FIGURE_HIT_RATE,     /* the part of the operations on keys that all nodes have */
+    FIGURE_FORWARDED,    /* the part that another node was sent for its home */
     FIGURE_PARKED,       /* operations that waited for a key, for each operation */
     FIGURE_LATENCY,      /* in us; the first of BENCH_GROUPS * LATENCIES */
     BENCH_FIGURES = FIGURE_LATENCY + BENCH_GROUPS * LATENCIES

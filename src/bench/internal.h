@@ -55,7 +55,7 @@ struct bench_session {
 /* Written by the worker, read by whoever measures; nothing hangs on their order. */
 struct bench_counters {
     _Atomic uint64_t ops[LOAD_KINDS];
-    _Atomic uint64_t failed, refused, passed, filled, in_flight;
+    _Atomic uint64_t failed, refused, passed, hits, filled, in_flight;
     _Atomic bool dropped;
 };
 
@@ -99,7 +99,8 @@ struct bench_worker {
     uint64_t busy_ns;
     uint32_t rounds;
     uint64_t ops[LOAD_KINDS], failed, refused, passed, filled;
-    bool dropped; /* the others have thrown this node out */
+    uint64_t hits; /* of direct reads; the node counts its own */
+    bool dropped;  /* the others have thrown this node out */
     struct histogram latency_ns[LOAD_KINDS];
 
     _Alignas(64) struct bench_counters counters;

@@ -135,6 +135,7 @@ static inline void judge(const struct node *n, const struct key_meta *blank,
 {
     uint8_t flags = v->found ? v->meta.flags : blank->flags;
     read->version = v->found ? v->meta.ts : 0;
+    read->cached = v->found && v->meta.aux != 0;
     read->answer = NODE_READ_ASK;
     if ((flags & KEY_READABLE) == 0) {
         return;

@@ -54,6 +54,7 @@ enum node_read_answer {
 struct node_read {
     struct bytes key;   /* in */
     uint8_t answer;     /* enum node_read_answer */
+    bool cached;        /* where keys have homes: it is a key that all nodes have */
     uint64_t version;   /* timestamp of what was read; 0: there was no entry */
     struct bytes value; /* FOUND: the reader's memory or the store's, good until its next call */
 };

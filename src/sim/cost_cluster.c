@@ -84,7 +84,7 @@ static void send_all(struct cost_worker *w, uint64_t at_ps)
 static bool has_work(const struct cost_worker *w)
 {
     const struct cost_cluster *c = w->side->cluster;
-    return (w->inbox.first != NULL && w->inbox.first->at_ps <= c->now_ps) || w->idle_n > 0 ||
+    return (w->inbox.first != NULL && w->inbox.first->at_ps <= c->now_ps) || cost_offer(w) > 0 ||
            worker_deadline(w->worker) * COST_PS_PER_US <= c->now_ps;
 }
 
@@ -170,14 +170,23 @@ struct totals {
     uint64_t packets, bytes;
 };
 
+static void add_stats(struct node_stats *sum, const struct node_stats *more, bool subtract)
+{
+    uint64_t *to = (uint64_t *)(void *)sum;
+    const uint64_t *from = (const uint64_t *)(const void *)more;
+    _Static_assert(sizeof *sum % sizeof *to == 0, "nothing but counters");
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) {
+        to[i] = subtract ? to[i] - from[i] : to[i] + from[i];
+    }
+}
+
 static void totals_of(const struct cost_cluster *c, struct totals *totals_out)
 {
     memset(totals_out, 0, sizeof *totals_out);
     for (uint32_t i = 0; i < c->setup.nodes; i++) {
         struct node_stats s;
         node_stats(c->sides[i].node, &s);
-        totals_out->stats.messages_out += s.messages_out;
-        totals_out->stats.frames_out += s.frames_out;
+        add_stats(&totals_out->stats, &s, false);
     }
     totals_out->packets = c->wire.packets;
     totals_out->bytes = c->wire.bytes;
@@ -210,8 +219,10 @@ static void sum_up(const struct cost_cluster *c, const struct totals *before, st
     double run_ps = (double)c->load.run_ns * COST_PS_PER_NS;
     r->seconds = run_ps / 1e12;
     r->ops_per_s = (double)(r->reads + r->writes) / r->seconds;
-    r->messages = after.stats.messages_out - before->stats.messages_out;
-    r->frames = after.stats.frames_out - before->stats.frames_out;
+    r->node = after.stats;
+    add_stats(&r->node, &before->stats, true);
+    r->messages = r->node.messages_out;
+    r->frames = r->node.frames_out;
     r->packets = after.packets - before->packets;
     r->bytes = after.bytes - before->bytes;
     uint32_t alive = 0;
@@ -243,6 +254,10 @@ void cost_cluster_run(struct cost_cluster *c, const struct cost_load *load,
         c->load.window = c->setup.window_most;
     }
     c->cpu = cost_scale(c->setup.machine, &cost_measured, load->exponent > 0);
+    if (cost_homed(c) && !c->setup.hot.off && load->exponent > 0) {
+        /* What comes to a home is on the keys that are in no cache. */
+        c->cpu.home_miss = cost_scale(c->setup.machine, &cost_measured, false).read_miss;
+    }
     struct keys_config keys = {.n = c->setup.keys,
                                .exponent = load->exponent,
                                .scramble = true,

@@ -18,6 +18,7 @@
 #include "base/histogram.h"
 #include "engine/engine.h"
 #include "load/keys.h"
+#include "node/node.h"
 #include "sim/cost_machine.h"
 
 #define COST_WINDOW_MAX 256u
@@ -31,6 +32,7 @@ struct cost_setup {
     uint32_t window_most; /* sessions a worker; 0: the machine's */
     uint64_t keys;        /* all of them exist from the start */
     uint32_t value_bytes;
+    struct hot_config hot;       /* engines whose keys have homes (ENGINE_HOMED) */
     uint32_t frame_messages_max; /* 0: as many messages share a packet as there are; 1: none do */
     bool async_reads;
     uint32_t lease_us; /* 0: 500 ms */
@@ -42,6 +44,7 @@ struct cost_load {
     double exponent; /* of Zipf's law; 0: uniform, no key is in a cache */
     struct keys_fold fold;
     uint32_t window;     /* requests in flight a worker; 0: the setup's */
+    uint32_t batch;      /* its clients wait until they can begin so many at once; 0: they do not */
     uint32_t delays_ppm; /* so many frames are held back ... */
     uint64_t delay_ns;   /* ... for so long */
     uint64_t warm_ns, run_ns;
@@ -58,9 +61,10 @@ struct cost_result {
     struct histogram read; /* latencies in ns, from when a worker takes a request up */
     struct histogram write;
     uint64_t messages, frames, packets, bytes;
-    double cpu_busy;       /* of all workers that live: share of their time */
-    double cpu_busy_most;  /* of the busiest worker */
-    double wire_busy_most; /* of the busiest card or port in one direction */
+    struct node_stats node; /* what all nodes counted */
+    double cpu_busy;        /* of all workers that live: share of their time */
+    double cpu_busy_most;   /* of the busiest worker */
+    double wire_busy_most;  /* of the busiest card or port in one direction */
     uint32_t slices_n;
     uint64_t slices[COST_SLICES_MAX]; /* operations that ended in each slice */
 };

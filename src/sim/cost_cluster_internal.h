@@ -83,9 +83,17 @@ struct cost_cluster {
     uint64_t order;
     uint64_t now_ps;
     uint64_t from_ps, until_ps; /* of the run's measured part */
+    bool filling;               /* sessions write the keys from fill_next on, each once */
+    uint64_t fill_next, filled;
     uint8_t *value;
     struct cost_result *result;
 };
+
+/* Whether keys have homes. */
+static inline bool cost_homed(const struct cost_cluster *c)
+{
+    return (c->setup.engine->traits & ENGINE_HOMED) != 0;
+}
 
 /* ---- cost_cluster.c: events ---- */
 void cost_plan(struct cost_cluster *c, struct cost_event event);
@@ -93,6 +101,12 @@ void cost_plan(struct cost_cluster *c, struct cost_event event);
 void cost_advance(struct cost_cluster *c, uint64_t until_ps);
 /* The worker polls at at_ps, if it is not to poll earlier anyway. */
 void cost_wake(struct cost_worker *w, uint64_t at_ps);
+
+/* How many requests the worker's clients begin now. */
+static inline uint32_t cost_offer(const struct cost_worker *w)
+{
+    return w->idle_n >= w->side->cluster->load.batch ? w->idle_n : 0;
+}
 
 /* ---- cost_worker.c: what a node's worker sees of the model ---- */
 void cost_env(struct cost_side *side, struct env *env_out);

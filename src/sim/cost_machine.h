@@ -18,8 +18,9 @@ struct cost_cpu {
     double message; /* a message encoded, or decoded and routed */
     double read;    /* a read: request, look-up, copy, answer */
     double read_miss;
-    double update; /* an update's request, evaluation and answer, without the engine's steps */
-    double step;   /* a step of a key machine (lock, publish) or of a flow machine */
+    double home_miss; /* the same of an operation at its key's home, if only these miss */
+    double update;    /* an update's request, evaluation and answer, without the engine's steps */
+    double step;      /* a step of a key machine (lock, publish) or of a flow machine */
     double step_miss;
     double packet; /* a packet posted to the card, or taken from it; not part of what is measured */
 };

@@ -10,6 +10,8 @@
 #define VIEW_WAIT_US 20000000u
 #define SLICE_US 10000u
 #define WRITE_US 5000u
+#define FILL_WAIT_US 10000000u
+#define FILL_SLICE_US 100u
 
 static int create_node(struct cost_cluster *c, uint8_t i)
 {
@@ -40,6 +42,7 @@ static int create_node(struct cost_cluster *c, uint8_t i)
         .ops = setup->engine,
         .engine = setup->engine_config,
         .async_reads = setup->async_reads,
+        .hot = setup->hot,
         .store = {.keys_expected = setup->keys, .seed = setup->seed + i, .value_bytes_max = 4096},
     };
     side->cluster = c;
@@ -139,6 +142,25 @@ static int fill(struct cost_cluster *c, struct store *store, struct store_thread
     return HK_OK;
 }
 
+/* Keys that have homes are all written, by all sessions: which node is whose home is the nodes'
+ * business. */
+static int fill_homes(struct cost_cluster *c)
+{
+    uint64_t until_ps = c->now_ps + FILL_WAIT_US * (uint64_t)COST_PS_PER_US;
+    c->load = (struct cost_load){.window = c->setup.window_most};
+    c->filling = true;
+    for (uint32_t i = 0; i < c->setup.nodes; i++) {
+        for (uint32_t k = 0; k < c->setup.workers; k++) {
+            cost_sessions_reset(&c->sides[i].workers[k]);
+        }
+    }
+    while (c->filled < c->setup.keys && c->now_ps < until_ps) {
+        cost_advance(c, c->now_ps + FILL_SLICE_US * (uint64_t)COST_PS_PER_US);
+    }
+    c->filling = false;
+    return c->filled == c->setup.keys ? HK_OK : HK_ERR_UNAVAILABLE;
+}
+
 /* The workers may be asleep, and so offline: the fill is a thread of its own. */
 static int fill_side(struct cost_cluster *c, struct cost_side *side)
 {
@@ -171,6 +193,9 @@ int cost_start(struct cost_cluster *c)
         }
     }
     err = err == HK_OK ? form_view(c) : err;
+    if (err == HK_OK && cost_homed(c)) {
+        return fill_homes(c);
+    }
     if (err == HK_OK) {
         write_first(c);
     }

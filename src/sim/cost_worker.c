@@ -21,11 +21,14 @@ static uint64_t spent_ps(const struct cost_worker *w)
     ns += cpu->byte * (double)(now->bytes_in - then->bytes_in + now->bytes_out - then->bytes_out);
     ns += cpu->message *
           (double)(now->messages_in - then->messages_in + now->messages_out - then->messages_out);
-    ns += cpu->read * (double)(now->reads - then->reads);
+    /* A node that has an operation forwarded does all that a read takes but the copy. */
+    ns += cpu->read * (double)(now->reads - then->reads + now->misses - then->misses);
     ns += cpu->update * (double)(now->updates - then->updates);
     ns += (cpu->step + cpu->step_miss) *
           (double)(now->key_steps - then->key_steps + now->flow_steps - then->flow_steps);
     ns += cpu->read_miss * (double)(now->reads - then->reads);
+    ns += cpu->home_miss *
+          (double)(now->at_home - then->at_home + now->forwarded_in - then->forwarded_in);
     ns += cpu->packet * (double)w->packets;
     return (uint64_t)(ns * COST_PS_PER_NS);
 }
@@ -82,7 +85,7 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
 {
     struct cost_worker *w = worker_of(context, worker);
     struct cost_cluster *c = w->side->cluster;
-    if (w->offered == 0) {
+    if (w->offered == 0 || (c->filling && c->fill_next == c->setup.keys)) {
         return false;
     }
     uint32_t i = w->idle[w->idle_first];
@@ -91,8 +94,8 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
     w->idle_n--;
     w->offered--;
     s->busy = true;
-    s->key = keys_draw(&c->keys, &c->random);
-    s->write = random_chance(&c->random, c->load.writes_ppm);
+    s->key = c->filling ? c->fill_next++ : keys_draw(&c->keys, &c->random);
+    s->write = c->filling || random_chance(&c->random, c->load.writes_ppm);
     s->issued_ps = w->now_ps + spent_ps(w);
     *request_out = (struct request){
         .session = s->session,
@@ -136,6 +139,7 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
     struct cost_cluster *c = w->side->cluster;
     struct cost_session *s = &w->sessions[reply->tag];
     s->busy = false;
+    c->filled += c->filling && reply->answer.kind != ANSWER_ERROR;
     if (reply->tag < c->load.window) {
         w->idle[(w->idle_first + w->idle_n) % COST_WINDOW_MAX] = (uint32_t)reply->tag;
         w->idle_n++;
@@ -185,7 +189,7 @@ uint64_t cost_poll(struct cost_worker *w)
     w->now_ps = c->now_ps;
     w->before = *worker_stats(w->worker);
     w->packets = 0;
-    w->offered = w->idle_n;
+    w->offered = cost_offer(w);
     (void)worker_poll(w->worker, c->now_ps / COST_PS_PER_US, EVENTS_MAX);
     uint64_t ps = spent_ps(w);
     w->busy_ps += ps;
@@ -201,7 +205,7 @@ void cost_sessions_reset(struct cost_worker *w)
             w->idle[w->idle_n++] = i;
         }
     }
-    if (w->idle_n > 0 && w->asleep) {
+    if (cost_offer(w) > 0 && w->asleep) {
         cost_wake(w, w->side->cluster->now_ps);
     }
 }

@@ -184,6 +184,21 @@ double galene_paper_hit_rate(double exponent)
     return zipf_hit_rate(GALENE_PAPER_CACHED, GALENE_PAPER_KEYS, exponent);
 }
 
+uint64_t galene_paper_cached(double exponent)
+{
+    double wanted = galene_paper_hit_rate(exponent);
+    uint64_t low = 0, high = GALENE_PAPER_KEYS; /* below `high` it is too few */
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (zipf_hit_rate(middle, GALENE_PAPER_KEYS, exponent) < wanted) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 struct galene_network galene_paper_network(void)
 {
     double packet = galene_request_reply_bytes(&galene_paper_sizes) / 2.0;

@@ -97,6 +97,8 @@ extern const struct galene_sizes galene_paper_sizes; /* of 8 + 40 bytes */
 #define GALENE_PAPER_PACKET_BYTES 4096.0
 /* Hit rates that thesis 3.7 gives for 0.90, 0.99 and 1.01; other exponents: what sums say. */
 double galene_paper_hit_rate(double exponent);
+/* As many of the most popular keys of all of the thesis' as take that part of the requests. */
+uint64_t galene_paper_cached(double exponent);
 /* Links of 54 Gb/s, and as many packets of Uniform's average size as 21.5 Gb/s hold. */
 struct galene_network galene_paper_network(void);
 

@@ -40,7 +40,8 @@ static json_t *config_json(const struct bench_options *o)
 }
 
 /* The medians by their names; min and max of all runs under "spread". */
-static json_t *series_json(const struct bench_options *o, const struct bench_series *s)
+static json_t *series_json(const struct bench_options *o, const struct engine_ops *engine,
+                           const struct bench_series *s)
 {
     json_t *series = json_object();
     json_t *spreads = json_object();
@@ -48,6 +49,15 @@ static json_t *series_json(const struct bench_options *o, const struct bench_ser
         struct bench_spread x = bench_spread_of(s->figures[i], o->runs);
         (void)json_object_set_new(series, bench_figure_name(i), number(x.median));
         (void)json_object_set_new(spreads, bench_figure_name(i), spread(x));
+    }
+    struct bench_config config = o->config;
+    config.engine = engine;
+    double best = bench_hit_rate(&config);
+    if (!isnan(best)) {
+        (void)json_object_set_new(series, "mode", json_string(bench_mode_names[o->mode]));
+        (void)json_object_set_new(series, "cache_keys",
+                                  json_integer((json_int_t)bench_cache_keys(&config)));
+        (void)json_object_set_new(series, "hit_rate_computed", json_real(best));
     }
     (void)json_object_set_new(series, "ops", json_integer((json_int_t)s->ops));
     (void)json_object_set_new(series, "failed", json_integer((json_int_t)s->failed));
@@ -100,14 +110,15 @@ static json_t *report_json(const struct bench_report *r)
     (void)json_object_set_new(all, "machine", machine_json(r->machine));
     (void)json_object_set_new(all, "config", config_json(o));
     if (o->engines_n == 1) {
-        json_t *series = series_json(o, &r->series[0]);
+        json_t *series = series_json(o, o->engines[0], &r->series[0]);
         (void)json_object_set_new(all, "engine", json_string(o->engines[0]->name));
         (void)json_object_update(all, series);
         json_decref(series);
     } else {
         json_t *engines = json_object();
         for (uint32_t i = 0; i < o->engines_n; i++) {
-            (void)json_object_set_new(engines, o->engines[i]->name, series_json(o, &r->series[i]));
+            (void)json_object_set_new(engines, o->engines[i]->name,
+                                      series_json(o, o->engines[i], &r->series[i]));
         }
         (void)json_object_set_new(all, "engines", engines);
         (void)json_object_set_new(all, "compared_with", json_string(o->engines[0]->name));

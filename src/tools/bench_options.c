@@ -30,6 +30,12 @@ static const char help[] =
     "  --cooperative         one thread runs all workers in turn: CPU time for an operation\n"
     "  --o3                  hermes: acknowledgements go to all nodes\n"
     "  --async-reads         a majority confirms reads, instead of a lease\n"
+    "  --mode M              galene: cache (hot keys on all nodes), base, base-erew (one worker "
+    "of\n"
+    "                        the home touches a key), or uniform: base under uniform keys (cache)\n"
+    "  --cache-keys N        galene: keys in the cache (a thousandth of the keys, at least 64)\n"
+    "  --hot-epoch MS        galene: how often the hot set is chosen anew (1000)\n"
+    "  --hot-sample N        galene: one operation in so many is counted for it (16)\n"
     "\n"
     "the load\n"
     "  --keys N              keys, all written before (1000000)\n"
@@ -67,6 +73,10 @@ enum option_id {
     OPTION_COOPERATIVE,
     OPTION_O3,
     OPTION_ASYNC_READS,
+    OPTION_MODE,
+    OPTION_CACHE_KEYS,
+    OPTION_HOT_EPOCH,
+    OPTION_HOT_SAMPLE,
     OPTION_KEYS,
     OPTION_KEY_BYTES,
     OPTION_VALUE,
@@ -97,6 +107,10 @@ static const struct option long_options[] = {
     {"cooperative", no_argument, NULL, OPTION_COOPERATIVE},
     {"o3", no_argument, NULL, OPTION_O3},
     {"async-reads", no_argument, NULL, OPTION_ASYNC_READS},
+    {"mode", required_argument, NULL, OPTION_MODE},
+    {"cache-keys", required_argument, NULL, OPTION_CACHE_KEYS},
+    {"hot-epoch", required_argument, NULL, OPTION_HOT_EPOCH},
+    {"hot-sample", required_argument, NULL, OPTION_HOT_SAMPLE},
     {"keys", required_argument, NULL, OPTION_KEYS},
     {"key-bytes", required_argument, NULL, OPTION_KEY_BYTES},
     {"value", required_argument, NULL, OPTION_VALUE},
@@ -121,6 +135,14 @@ static const struct option long_options[] = {
 /* What was left to be decided when all options are known. */
 struct asked {
     bool threads, cooperative, direct, node, engine, compare;
+    bool hot, dist, warmup; /* of the cache's options any; --dist; --warmup */
+};
+
+const char *const bench_mode_names[BENCH_MODES] = {
+    [BENCH_MODE_CACHE] = "cache",
+    [BENCH_MODE_BASE] = "base",
+    [BENCH_MODE_BASE_EREW] = "base-erew",
+    [BENCH_MODE_UNIFORM] = "uniform",
 };
 
 static void print_help(void)
@@ -214,6 +236,47 @@ static bool parse_compare(const char *list, struct bench_options *o)
     return true;
 }
 
+static bool parse_mode(const char *text, struct bench_options *o)
+{
+    for (uint32_t i = 0; i < BENCH_MODES; i++) {
+        if (strcmp(text, bench_mode_names[i]) == 0) {
+            o->mode = (enum bench_mode)i;
+            o->config.hot.off = i != BENCH_MODE_CACHE;
+            o->config.hot.exclusive = i == BENCH_MODE_BASE_EREW;
+            return true;
+        }
+    }
+    fprintf(stderr, "horkos bench: --mode is cache, base, base-erew or uniform, not \"%s\"\n",
+            text);
+    return false;
+}
+
+static bool parse_hot(int id, const char *text, struct bench_options *o, struct asked *asked,
+                      bool *good_out)
+{
+    struct hot_config *hot = &o->config.hot;
+    uint32_t epoch_ms = 0;
+    switch (id) {
+    case OPTION_MODE:
+        *good_out = parse_mode(text, o);
+        break;
+    case OPTION_CACHE_KEYS:
+        *good_out = options_u32("bench", "--cache-keys", text, 1, BENCH_KEYS_MAX, &hot->cache_keys);
+        break;
+    case OPTION_HOT_EPOCH:
+        *good_out = options_u32("bench", "--hot-epoch", text, 1, 3600000, &epoch_ms);
+        hot->epoch_us = 1000u * (uint64_t)epoch_ms;
+        break;
+    case OPTION_HOT_SAMPLE:
+        *good_out = options_u32("bench", "--hot-sample", text, 1, 1000000, &hot->sample);
+        break;
+    default:
+        return false;
+    }
+    asked->hot = true;
+    return true;
+}
+
 static bool parse_cluster(int id, const char *text, struct bench_options *o, struct asked *asked,
                           bool *good_out)
 {
@@ -279,6 +342,7 @@ static bool parse_load(int id, const char *text, struct bench_options *o, struct
         *good_out = options_real("bench", "--rmws", text, 0.0, 100.0, &c->mix.rmws);
         return true;
     case OPTION_DIST:
+        asked->dist = true;
         *good_out = parse_dist(text, &c->keys);
         return true;
     case OPTION_NO_SCRAMBLE:
@@ -305,13 +369,15 @@ static bool parse_load(int id, const char *text, struct bench_options *o, struct
 static bool parse_one(int id, const char *text, struct bench_options *o, struct asked *asked)
 {
     bool good = false;
-    if (parse_cluster(id, text, o, asked, &good) || parse_load(id, text, o, asked, &good)) {
+    if (parse_cluster(id, text, o, asked, &good) || parse_hot(id, text, o, asked, &good) ||
+        parse_load(id, text, o, asked, &good)) {
         return good;
     }
     switch (id) {
     case OPTION_SECONDS:
         return options_real("bench", "--seconds", text, 0.01, 3600.0, &o->seconds);
     case OPTION_WARMUP:
+        asked->warmup = true;
         return options_real("bench", "--warmup", text, 0.0, 3600.0, &o->warmup);
     case OPTION_RUNS:
         return options_u32("bench", "--runs", text, 1, BENCH_RUNS_MAX, &o->runs);
@@ -351,6 +417,33 @@ static bool decide_read_path(struct bench_options *o, const struct asked *asked)
     return true;
 }
 
+/* The hot set is chosen by what was counted in an epoch: so many are run before anything counts. */
+#define WARM_EPOCHS 4.0
+#define EPOCH_S 1.0
+
+static bool decide_hot(struct bench_options *o, const struct asked *asked)
+{
+    struct bench_config *c = &o->config;
+    bool any = false;
+    for (uint32_t i = 0; i < o->engines_n; i++) {
+        any = any || (o->engines[i]->traits & ENGINE_HOMED) != 0;
+    }
+    if (asked->hot && !any) {
+        fprintf(stderr, "horkos bench: --mode, --cache-keys, --hot-epoch and --hot-sample are for "
+                        "engines whose keys have homes: galene\n");
+        return false;
+    }
+    if (o->mode == BENCH_MODE_UNIFORM && asked->dist && c->keys.exponent > 0.0) {
+        fprintf(stderr, "horkos bench: --mode uniform and --dist zipf exclude each other\n");
+        return false;
+    }
+    if (any && !c->hot.off && !asked->warmup) {
+        double epoch = c->hot.epoch_us > 0 ? 1e-6 * (double)c->hot.epoch_us : EPOCH_S;
+        o->warmup = WARM_EPOCHS * epoch;
+    }
+    return true;
+}
+
 static bool decide(struct bench_options *o, const struct asked *asked)
 {
     struct bench_config *c = &o->config;
@@ -372,7 +465,7 @@ static bool decide(struct bench_options *o, const struct asked *asked)
     }
     c->threads = asked->threads || (!asked->cooperative &&
                                     (long)(c->nodes * c->workers) <= sysconf(_SC_NPROCESSORS_ONLN));
-    return decide_read_path(o, asked);
+    return decide_hot(o, asked) && decide_read_path(o, asked);
 }
 
 int bench_options_parse(int argc, char **argv, struct bench_options *options_out, bool *help_out)

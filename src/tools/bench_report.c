@@ -57,6 +57,23 @@ static void print_setting(const struct bench_options *o, FILE *to)
             o->warmup);
 }
 
+/* What the nodes cache, and what the best choice of keys would give. */
+static void print_cache(const struct bench_options *o, const struct engine_ops *engine, FILE *to)
+{
+    struct bench_config config = o->config;
+    config.engine = engine;
+    double best = bench_hit_rate(&config);
+    if (isnan(best)) {
+        return;
+    }
+    fprintf(to, "  mode %s", bench_mode_names[o->mode]);
+    if (bench_cache_keys(&config) > 0) {
+        fprintf(to, ", a cache of %" PRIu64 " keys: the most popular ones take %.4f",
+                bench_cache_keys(&config), best);
+    }
+    fprintf(to, "\n");
+}
+
 static const struct {
     uint32_t figure;
     const char *text;
@@ -70,6 +87,8 @@ static const struct {
     {FIGURE_BYTES_PER_OP, "bytes an operation"},
     {FIGURE_READS_REMOTE, "reads that asked another node"},
     {FIGURE_READS_PASSED, "direct reads left to the node"},
+    {FIGURE_HIT_RATE, "part of keys that all nodes have"},
+    {FIGURE_FORWARDED, "part sent to another node"},
     {FIGURE_PARKED, "waits for a key an operation"},
 };
 
@@ -122,6 +141,7 @@ static void print_series(const struct bench_report *r, uint32_t engine, FILE *to
     const struct bench_series *s = &r->series[engine];
     fprintf(to, "\n%-36s %10s %10s %10s\n", r->options->engines[engine]->name, "median", "least",
             "most");
+    print_cache(r->options, r->options->engines[engine], to);
     for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         print_row(s, rows[i].figure, rows[i].text, r->options->runs, to);
     }

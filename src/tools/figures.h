@@ -82,6 +82,9 @@ struct figure_wish {
     bool async_reads;
     bool lockstep; /* zab: total order in rounds */
     bool single;   /* one worker a node that has a core and the network to itself */
+    uint64_t keys; /* 0: a million, or few for a quick figure */
+    struct hot_config hot;
+    uint32_t frame_messages_max; /* as in cost_setup */
 };
 
 /* False after an error, which the run keeps. */
@@ -98,6 +101,14 @@ void figure_progress(const struct figure_run *run, const char *what, ...)
 /* ---- The figures ---- */
 void figure_hottest(struct figure_run *run);
 void figure_hit_rate(struct figure_run *run);
+void figure_homed_reads(struct figure_run *run);
+void figure_homed_breakdown(struct figure_run *run);
+void figure_homed_writes(struct figure_run *run);
+void figure_homed_traffic(struct figure_run *run);
+void figure_homed_sizes(struct figure_run *run);
+void figure_homed_packets(struct figure_run *run);
+void figure_homed_coalesced(struct figure_run *run);
+void figure_homed_latency(struct figure_run *run);
 void figure_servers(struct figure_run *run);
 void figure_uniform(struct figure_run *run);
 void figure_skew(struct figure_run *run);

@@ -42,7 +42,11 @@ bool figure_open(struct figure_run *run, const struct figure_wish *wish,
         .engine = wish->engine,
         .engine_config = &c->config,
         .nodes = wish->nodes,
-        .keys = quick ? QUICK_KEYS : KEYS,
+        .keys = wish->keys > 0 ? wish->keys
+                : quick        ? QUICK_KEYS
+                               : KEYS,
+        .hot = wish->hot,
+        .frame_messages_max = wish->frame_messages_max,
         .value_bytes = wish->value_bytes == 0 ? 32 : wish->value_bytes,
         .window_most = wish->window_most,
         .async_reads = wish->async_reads,

@@ -124,6 +124,80 @@ static void test_messages_in_frames_of_their_own(void **state)
     assert_true(per_frame[1] > 0.99 && per_frame[1] <= 1); /* heartbeats are no messages */
 }
 
+static struct cost_cluster *homed_make(const struct cost_machine *machine, bool exclusive,
+                                       uint32_t frame_messages_max)
+{
+    struct cost_cluster *c;
+    const struct engine_ops *ops = engines_find("galene");
+    engines_configure(ops, &(struct engines_options){.mlt_us = 10000, .grace_us = 10000000},
+                      &config);
+    struct cost_setup setup = {.machine = machine,
+                               .engine = ops,
+                               .engine_config = &config,
+                               .nodes = 3,
+                               .workers = 4,
+                               .keys = 20000,
+                               .value_bytes = 32,
+                               .hot = {.off = true, .exclusive = exclusive},
+                               .frame_messages_max = frame_messages_max,
+                               .seed = 7};
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
+    return c;
+}
+
+/* Keys that have homes: two of three requests leave their node, and come back with an answer. */
+static void test_keys_with_homes(void **state)
+{
+    (void)state;
+    struct cost_cluster *c = homed_make(&cost_infiniband, false, 1);
+    struct cost_result r = run(c, 100000, 0);
+    double all = (double)(r.reads + r.writes);
+    double misses = (double)r.node.misses / all;
+    assert_true(misses > 0.64 && misses < 0.69);
+    double messages = (double)r.messages / (double)r.node.misses;
+    assert_true(messages > 1.95 && messages < 2.05);
+    double at_home = (double)(r.node.at_home + r.node.misses) / all;
+    assert_true(at_home > 0.98 && at_home < 1.02);
+    assert_int_equal(r.node.hits, 0);
+    cost_cluster_destroy(c);
+}
+
+/* Where one worker alone touches a key, 11 of 12 requests go to another worker, and the one with
+ * the most popular key is what limits all. */
+static void test_one_worker_a_key(void **state)
+{
+    (void)state;
+    struct cost_cluster *c = homed_make(&cost_infiniband, true, 1);
+    struct cost_result r = run(c, 0, 0);
+    double elsewhere = (double)r.node.misses / (double)r.reads;
+    assert_true(elsewhere > 0.89 && elsewhere < 0.94);
+    struct cost_result skewed = run(c, 0, 1.5);
+    cost_cluster_destroy(c);
+    c = homed_make(&cost_infiniband, false, 1);
+    struct cost_result shared = run(c, 0, 1.5);
+    assert_true(skewed.cpu_busy_most > 0.99 && skewed.ops_per_s < 0.7 * shared.ops_per_s);
+    cost_cluster_destroy(c);
+}
+
+/* Clients that begin several requests at once fill packets. */
+static void test_batches_fill_packets(void **state)
+{
+    (void)state;
+    double filled[2];
+    struct cost_machine machine = cost_share(&cost_infiniband, 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct cost_cluster *c = homed_make(&machine, false, 0);
+        struct cost_load load = {
+            .batch = i == 0 ? 0 : 24, .warm_ns = 100000, .run_ns = 1000000, .seed = 11};
+        struct cost_result r;
+        cost_cluster_run(c, &load, &r);
+        filled[i] = (double)r.messages / (double)r.packets;
+        assert_int_equal(r.failed, 0);
+        cost_cluster_destroy(c);
+    }
+    assert_true(filled[1] > 5 && filled[1] > 1.5 * filled[0]);
+}
+
 static void test_same_seed_same_result(void **state)
 {
     (void)state;
@@ -189,6 +263,9 @@ int main(void)
         cmocka_unit_test(test_writes_cost_what_they_do),
         cmocka_unit_test(test_questions_to_the_tail_are_messages),
         cmocka_unit_test(test_messages_in_frames_of_their_own),
+        cmocka_unit_test(test_keys_with_homes),
+        cmocka_unit_test(test_one_worker_a_key),
+        cmocka_unit_test(test_batches_fill_packets),
         cmocka_unit_test(test_same_seed_same_result),
         cmocka_unit_test(test_crash_stops_writes_for_a_lease),
         cmocka_unit_test(test_bounds),

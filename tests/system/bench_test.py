@@ -131,6 +131,25 @@ class Figures(unittest.TestCase):
             self.assertLessEqual(ratio["min"], ratio["median"])
             self.assertGreater(ratio["min"], 0)
 
+    def test_keys_with_homes(self):
+        """On three nodes two of three operations leave theirs, and come back with an answer; one
+        worker a key on two workers a node: five of six."""
+        for mode, workers, away, path in (("base", 1, 2 / 3, "direct"), ("uniform", 1, 2 / 3, "direct"),
+                                          ("base-erew", 2, 5 / 6, "node")):
+            got = measured("--engine", "galene", "--mode", mode, "--workers", str(workers), "--writes",
+                           "10", "--cooperative")
+            self.check_series(got, ["", "reads_", "writes_"])
+            self.assertEqual(got["mode"], mode)
+            self.assertEqual(got["cache_keys"], 0)
+            self.assertEqual(got["hit_rate"], 0)
+            self.assertEqual(got["config"]["read_path"], path)
+            self.assertAlmostEqual(got["forwarded"], away, delta=0.03)
+            # Another worker of the same node is asked by messages as well.
+            self.assertAlmostEqual(got["messages_per_op"], 2 * away, delta=0.1)
+        plain = measured("--engine", "hermes", "--cooperative")
+        self.assertIsNone(plain["hit_rate"])
+        self.assertNotIn("mode", plain)
+
     def test_probe(self):
         got = measured("--probe", "--dist", "zipf:0.99", "--cooperative")["probe"]
         for name in ("dependent_pair_reads_per_s", "dependent_pair_reads_per_s_load",
@@ -152,6 +171,11 @@ class Figures(unittest.TestCase):
         done = bench("--wirtes", "5", status=2)
         self.assertIn("--writes?", done.stderr)
         self.assertEqual(done.stdout, "")
+        done = bench("--mode", "base", status=2)
+        self.assertIn("galene", done.stderr)
+        done = bench("--engine", "galene", "--mode", "erew", status=2)
+        self.assertIn("base-erew", done.stderr)
+        bench("--engine", "galene", "--mode", "uniform", "--dist", "zipf:0.99", status=2)
 
 
 if __name__ == "__main__":

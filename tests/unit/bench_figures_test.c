@@ -75,6 +75,12 @@ static void test_figures(void **state)
     /* The busiest node had 0.4 of the second of CPU time. */
     assert_true(near(figures[FIGURE_OPS_PER_S_APART], 1000 / 0.4));
     assert_true(near(figures[FIGURE_PARKED], 0.01));
+    assert_true(isnan(figures[FIGURE_HIT_RATE]) && isnan(figures[FIGURE_FORWARDED]));
+    run.homed = true;
+    run.hits = 650;
+    run.node.misses = 280;
+    bench_figures_of(&run, figures);
+    assert_true(near(figures[FIGURE_HIT_RATE], 0.65) && near(figures[FIGURE_FORWARDED], 0.28));
     double p50 = figures[bench_figure_latency(0, LATENCY_P50)];
     double p99 = figures[bench_figure_latency(0, LATENCY_P99)];
     assert_true(p50 >= 1.0 && p50 < 1.02);

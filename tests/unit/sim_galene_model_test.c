@@ -206,6 +206,13 @@ static void test_paper_hit_rates(void **state)
     assert_true(galene_paper_hit_rate(0.90) == 0.46);
     assert_true(galene_paper_hit_rate(0.99) == 0.65);
     assert_true(galene_paper_hit_rate(1.01) == 0.69);
+    for (uint32_t i = 0; i < 3; i++) {
+        static const double exponents[] = {0.90, 0.99, 1.01};
+        uint64_t cached = galene_paper_cached(exponents[i]);
+        double rate = zipf_hit_rate(cached, GALENE_PAPER_KEYS, exponents[i]);
+        assert_true(near(rate, galene_paper_hit_rate(exponents[i]), 1e-5));
+        assert_in_range(cached, 330000, 480000);
+    }
     assert_true(near(galene_paper_hit_rate(0.8), zipf_hit_rate(250000, 250000000, 0.8), 1e-12));
 }
 
