@@ -30,10 +30,28 @@ static uint16_t free_port(void)
     return ntohs(a.sin_port);
 }
 
+/* What the fields of struct hk_config cannot say. */
+static void write_text(const struct embed_cluster *c, uint32_t node, char *text, size_t size)
+{
+    int n = snprintf(text, size,
+                     "[node]\nid = %u\nstate_file = %s/horkos-%u.state\nlog_level = warn\n"
+                     "workers = %u\nleave_ms = 2000\n[cluster]\nlease_ms = 2000\n"
+                     "[clients]\nlisten = unix:/none\n[space 0]\nengine = %s\n",
+                     node, c->folder, node, c->workers, c->engine);
+    if (c->nodes_n > 1) {
+        n += snprintf(text + n, size - (size_t)n, "[peers]\n");
+        for (uint32_t i = 0; i < c->nodes_n; i++) {
+            n += snprintf(text + n, size - (size_t)n, "%u = %s\n", i, c->addresses[i]);
+        }
+    }
+    assert_true((size_t)n < size);
+}
+
 void embed_cluster_start(struct embed_cluster *c, uint32_t node)
 {
     static const uint8_t key[HK_KEY_BYTES] = {1, 2, 3};
     char error[512];
+    char text[2048];
     struct hk_config config = {.id = node,
                                .peers = c->peers,
                                .peers_n = c->nodes_n > 1 ? c->nodes_n : 0,
@@ -44,6 +62,11 @@ void embed_cluster_start(struct embed_cluster *c, uint32_t node)
                                .lease_ms = 2000,
                                .error = error,
                                .error_bytes = sizeof error};
+    if (c->engine != NULL) {
+        write_text(c, node, text, sizeof text);
+        config = (struct hk_config){
+            .text = text, .key = key, .error = error, .error_bytes = sizeof error};
+    }
     int err = hk_open(&config, &c->nodes[node]);
     if (err != HK_OK) {
         fail_msg("node %u: %s: %s", node, hk_err_name(err), error);
@@ -53,7 +76,14 @@ void embed_cluster_start(struct embed_cluster *c, uint32_t node)
 
 void embed_cluster_open(struct embed_cluster *c, uint32_t nodes, uint32_t workers)
 {
+    embed_cluster_open_engine(c, nodes, workers, NULL);
+}
+
+void embed_cluster_open_engine(struct embed_cluster *c, uint32_t nodes, uint32_t workers,
+                               const char *engine)
+{
     memset(c, 0, sizeof *c);
+    c->engine = engine;
     snprintf(c->folder, sizeof c->folder, "/tmp/horkos-embed-XXXXXX");
     assert_non_null(mkdtemp(c->folder));
     c->nodes_n = nodes;

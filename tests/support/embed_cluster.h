@@ -14,6 +14,7 @@ struct embed_cluster {
     char folder[64];
     uint32_t nodes_n;
     uint32_t workers;
+    const char *engine; /* of space 0, embed_cluster_open_engine */
     struct hk_peer peers[EMBED_NODES_MAX];
     char addresses[EMBED_NODES_MAX][32];
     struct hk_node *nodes[EMBED_NODES_MAX];
@@ -21,6 +22,9 @@ struct embed_cluster {
 
 /* All serve when it returns. */
 void embed_cluster_open(struct embed_cluster *c, uint32_t nodes, uint32_t workers);
+/* The same, space 0 kept by that engine. */
+void embed_cluster_open_engine(struct embed_cluster *c, uint32_t nodes, uint32_t workers,
+                               const char *engine);
 /* Closes what is open, and removes the folder. */
 void embed_cluster_close(struct embed_cluster *c);
 void embed_cluster_start(struct embed_cluster *c, uint32_t node);
