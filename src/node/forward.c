@@ -109,13 +109,13 @@ static uint8_t worker_there(const struct worker *w, const struct call *c)
 /* Whether a call that the old home of its key handed on is executed here, although the map does not
  * say that this node is the home: not if it is newer than that of the old home, for then the key
  * may have moved on. The map's entry was read before its version. */
-static bool takes_handed(const struct space *space, const struct call *c, struct slot_home home,
-                         uint8_t self)
+static bool takes_handed(const struct node *n, const struct call *c, struct slot_home home)
 {
-    bool moving_here = home.state == HOME_MOVING && home.to == self;
+    bool moving_here = home.state == HOME_MOVING && home.to == n->config.self;
+    uint64_t version =
+        atomic_load_explicit(&n->spaces[c->op.space].map_version, memory_order_acquire);
     return c->handed &&
-           (moving_here ||
-            atomic_load_explicit(&space->map_version, memory_order_acquire) < c->handed_version);
+           (moving_here || version < c->handed_version || !node_rule_on(n, NODE_RULE_HANDED_MAP));
 }
 
 struct forward_route forward_route(const struct worker *w, const struct call *c)
@@ -125,9 +125,10 @@ struct forward_route forward_route(const struct worker *w, const struct call *c)
     struct slot_home home = homes_of(space, c->op.key);
     struct forward_route route = {.place = FORWARD_AWAY, .to = home.home};
     bool mine = slot_home_is(home, self);
-    if (takes_handed(space, c, home, self) || (mine && home.state == HOME_STABLE)) {
+    bool gate = mine && home.state == HOME_MOVING && node_rule_on(w->node, NODE_RULE_MOVING_GATE);
+    if (takes_handed(w->node, c, home) || (mine && !gate)) {
         route.place = FORWARD_HERE;
-    } else if (mine) {
+    } else if (gate) {
         route.to = home.to;
         route.hand = true;
         route.version = atomic_load_explicit(&space->map_version, memory_order_acquire);
@@ -496,7 +497,7 @@ static void miss_gone(struct worker *w, struct miss *m)
     if (c == NULL) {
         return;
     }
-    if (c->update) {
+    if (c->update && node_rule_on(w->node, NODE_RULE_FORWARD_ONCE)) {
         call_fail(w, c, HK_ERR_UNKNOWN);
     } else {
         call_ready(w, c);

@@ -22,6 +22,9 @@ const char *const node_rule_names[NODE_RULES] = {
     [NODE_RULE_COPY_FIRST] = "copy-first",
     [NODE_RULE_DONOR_EPOCH] = "donor-epoch",
     [NODE_RULE_RETRY_DECIDED] = "retry-decided",
+    [NODE_RULE_FORWARD_ONCE] = "forward-once",
+    [NODE_RULE_HANDED_MAP] = "handed-map",
+    [NODE_RULE_MOVING_GATE] = "moving-gate",
 };
 
 /* ---- Making ---- */

@@ -288,6 +288,9 @@ enum node_rule {
     NODE_RULE_COPY_FIRST,    /* a shadow says COPIED only when every chunk came */
     NODE_RULE_DONOR_EPOCH,   /* donors answer only in their epoch */
     NODE_RULE_RETRY_DECIDED, /* an update is tried again only when it is certainly lost */
+    NODE_RULE_FORWARD_ONCE,  /* F2: a forwarded update whose holder is gone is not sent anew */
+    NODE_RULE_HANDED_MAP,    /* F3: a handed call is executed only if no newer map knows better */
+    NODE_RULE_MOVING_GATE,   /* F3: the old home makes no entry for a key that may have moved */
     NODE_RULES
 };
 extern const char *const node_rule_names[NODE_RULES];

@@ -93,6 +93,7 @@ struct shape {
     bool crowd; /* the client above, not cluster_call */
     bool ordered;
     bool exclusive;
+    uint64_t rules_off;
     void (*adjust)(struct node_config *config, uint32_t node);
 };
 
@@ -112,6 +113,7 @@ static struct cluster *cluster_of(struct shape shape)
         .ordered = shape.ordered,
         .hot = {.misses_max = shape.misses_max, .exclusive = shape.exclusive},
         .adjust = shape.adjust,
+        .rules_off = shape.rules_off,
         .seed = 7,
     };
     memset(&homed, 0, sizeof homed);
@@ -711,21 +713,72 @@ static void the_old_home_hands_on(void **state)
     cluster_destroy(c);
 }
 
-/* A handed call that comes when the key has moved on: the map here is newer, and right. */
-static void handed_calls_do_not_beat_a_newer_map(void **state)
+/* Whether there are two copies: an old home that makes an entry although the key may have moved. */
+static bool the_old_home_keeps_one(uint64_t rules_off)
 {
-    (void)state;
-    struct cluster *c = cluster_of((struct shape){.nodes = 3, .workers = 1});
+    struct cluster *c =
+        cluster_of((struct shape){.nodes = 3, .workers = 1, .rules_off = rules_off});
+    homed_all(&homed, 2, stable(2)); /* it has got the key, and knows the next map already */
+    homed_all(&homed, 0, moving(0, 2));
+    steps(c, 20);
+    assert_number(run(c, 2, op_add(1), "gone"), 1);
+    int64_t sum = run(c, 0, op_add(1), "gone").number;
+    cluster_destroy(c);
+    return sum != 2;
+}
+
+/* A handed call that comes when the key has moved on: the map here is newer, and right. */
+static bool a_handed_call_beats_a_newer_map(uint64_t rules_off)
+{
+    struct cluster *c =
+        cluster_of((struct shape){.nodes = 3, .workers = 1, .rules_off = rules_off});
     homed_all(&homed, 0, moving(0, 1));
     homed.maps[1].version = 50;
     homed_all(&homed, 1, stable(2));
     homed_all(&homed, 2, stable(2));
     steps(c, 20);
     assert_number(run(c, 0, op_add(1), "on"), 1);
-    assert_int_equal(keys_of(c, 1), 0);
-    assert_int_equal(keys_of(c, 2), 1);
-    assert_int_equal(stats_of(c, 1).sent_on, 1);
+    bool beats = keys_of(c, 1) != 0;
+    assert_int_equal(keys_of(c, 2), beats ? 0 : 1);
+    assert_int_equal(stats_of(c, 1).sent_on, beats ? 0 : 1);
     cluster_destroy(c);
+    return beats;
+}
+
+/* F2: the holder has sent the call on and dies before the origin hears of it. */
+static bool an_update_is_done_twice(uint64_t rules_off)
+{
+    struct cluster *c =
+        cluster_of((struct shape){.nodes = 4, .workers = 1, .crowd = true, .rules_off = rules_off});
+    homed_all(&homed, 0, stable(1));
+    homed_all(&homed, 1, stable(2));
+    homed_all(&homed, 2, stable(2));
+    homed.delay_us = 1500000;
+    steps(c, 20);
+    struct asked *a = ask(0, 0, session_at(c, 0, 0), op_add(1), "twice");
+    cluster_cut(c, 1, 0, true);
+    steps(c, 20);
+    assert_int_equal(stats_of(c, 1).sent_on, 1);
+    cluster_kill(c, 1);
+    homed_all(&homed, 0, stable(2));
+    cluster_until(c, all_answered, NULL, 4000000);
+    bool again = a->answer.kind == ANSWER_NUMBER;
+    assert_int_equal(a->answer.number, again ? 2 : HK_ERR_UNKNOWN);
+    cluster_destroy(c);
+    return again;
+}
+
+static void rules_hold(void **state)
+{
+    (void)state;
+    assert_false(the_old_home_keeps_one(0));
+    assert_false(a_handed_call_beats_a_newer_map(0));
+    assert_false(an_update_is_done_twice(0));
+#ifdef HK_MUTANTS
+    assert_true(the_old_home_keeps_one((uint64_t)1 << NODE_RULE_MOVING_GATE));
+    assert_true(a_handed_call_beats_a_newer_map((uint64_t)1 << NODE_RULE_HANDED_MAP));
+    assert_true(an_update_is_done_twice((uint64_t)1 << NODE_RULE_FORWARD_ONCE));
+#endif
 }
 
 static void lost_slots_say_so(void **state)
@@ -1049,7 +1102,7 @@ int main(void)
         cmocka_unit_test(calls_do_not_go_round_for_ever),
         cmocka_unit_test(the_last_holder_dies),
         cmocka_unit_test(the_old_home_hands_on),
-        cmocka_unit_test(handed_calls_do_not_beat_a_newer_map),
+        cmocka_unit_test(rules_hold),
         cmocka_unit_test(lost_slots_say_so),
         cmocka_unit_test(without_a_map_calls_wait),
         cmocka_unit_test(one_worker_touches_a_key),
