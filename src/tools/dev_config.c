@@ -46,7 +46,7 @@ static void write_sets(const struct dev_options *options, const char *section, F
 /* Sections in which dev itself writes nothing, in the order in which they were first named. */
 static void write_other_sections(const struct dev_options *options, FILE *to)
 {
-    static const char *const own[] = {"node", "cluster", "peers", "clients"};
+    static const char *const own[] = {"node", "cluster", "peers", "clients", "space 0", "space 2"};
     for (uint32_t i = 0; i < options->sets_n; i++) {
         const struct dev_set *set = &options->sets[i];
         bool seen = false;
@@ -65,6 +65,23 @@ static void write_other_sections(const struct dev_options *options, FILE *to)
         snprintf(section, sizeof section, "%.*s", (int)set->section_n, set->section);
         fprintf(to, "\n[%s]\n", section);
         write_sets(options, section, to);
+    }
+}
+
+/* Sections with dev's own lines, and what --set adds to them or has in their place. */
+static void write_lines(const struct dev_options *options, const struct line *lines, uint32_t n,
+                        FILE *to)
+{
+    const char *section = "";
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(section, lines[i].section) != 0) {
+            section = lines[i].section;
+            fprintf(to, "\n[%s]\n", section);
+            write_sets(options, section, to);
+        }
+        if (lines[i].value[0] != '\0' && !is_set(options, section, lines[i].option)) {
+            fprintf(to, "%s = %s\n", lines[i].option, lines[i].value);
+        }
     }
 }
 
@@ -88,21 +105,15 @@ void dev_config_write(const struct dev_options *options, const struct dev_ports 
     }
     fprintf(to, "# Node %u of a cluster that `horkos dev` made; a new one replaces this file.\n",
             node);
-    const char *section = "";
-    for (uint32_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        if (strcmp(section, lines[i].section) != 0) {
-            section = lines[i].section;
-            fprintf(to, "\n[%s]\n", section);
-            write_sets(options, section, to);
-        }
-        if (lines[i].value[0] != '\0' && !is_set(options, section, lines[i].option)) {
-            fprintf(to, "%s = %s\n", lines[i].option, lines[i].value);
-        }
-    }
+    write_lines(options, lines, sizeof lines / sizeof lines[0], to);
     fprintf(to, "\n[peers]\n");
     for (uint32_t peer = 1; peer <= ports->nodes; peer++) {
         fprintf(to, "%u = 127.0.0.1:%u\n", peer, (unsigned)ports->peer[peer].port);
     }
+    /* Every engine that there is to try, under the number that the documents use. */
+    static const struct line spaces[] = {{"space 0", "engine", "hermes"},
+                                         {"space 2", "engine", "galene"}};
+    write_lines(options, spaces, sizeof spaces / sizeof spaces[0], to);
     write_other_sections(options, to);
 }
 

@@ -86,7 +86,9 @@ static void config_of_a_node(void **state)
                               "state_file = node-2.state\n"
                               "\n[cluster]\nname = dev\nkey_file = cluster.key\nlease_ms = 150\n"
                               "\n[clients]\nlisten = 127.0.0.1:7002\n"
-                              "\n[peers]\n1 = 127.0.0.1:17001\n2 = 127.0.0.1:17002\n");
+                              "\n[peers]\n1 = 127.0.0.1:17001\n2 = 127.0.0.1:17002\n"
+                              "\n[space 0]\nengine = hermes\n"
+                              "\n[space 2]\nengine = galene\n");
     free(text);
 }
 
@@ -101,6 +103,8 @@ static void sets_replace_and_add(void **state)
     options.sets[options.sets_n++] = set_of("space 1.memory_max=1gb");
     options.sets[options.sets_n++] = set_of("user a.b.password=two=2");
     options.sets[options.sets_n++] = set_of("clients.requirepass=");
+    options.sets[options.sets_n++] = set_of("space 2.memory_max=2gb");
+    options.sets[options.sets_n++] = set_of("space 0.engine=zab");
     char *text = config_text(&options, &ports, 1);
     assert_string_equal(strchr(text, '\n') + 1,
                         "\n[node]\nid = 1\nworkers = 1\nspin_us = 0\n"
@@ -108,6 +112,8 @@ static void sets_replace_and_add(void **state)
                         "\n[cluster]\nlease_ms = 300\nname = dev\nkey_file = cluster.key\n"
                         "\n[clients]\nrequirepass = \nlisten = 127.0.0.1:7001\n"
                         "\n[peers]\n1 = 127.0.0.1:17001\n2 = 127.0.0.1:17002\n"
+                        "\n[space 0]\nengine = zab\n"
+                        "\n[space 2]\nmemory_max = 2gb\nengine = galene\n"
                         "\n[space 1]\nengine = hermes\nmemory_max = 1gb\n"
                         "\n[user a.b]\npassword = one\npassword = two=2\n");
     free(text);

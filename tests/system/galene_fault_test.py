@@ -1,0 +1,173 @@
+"""Nodes of a cluster with a space of engine galene die, leave and join, while clients use it. What a
+dead node held is answered -LOSTSLOT, never nil and never an older value; everything else stays.
+
+HORKOS_GALENE_KEYS sets how many keys move when nodes join and leave."""
+
+import signal
+import time
+import unittest
+
+from support import harness, load, resp
+from support.galene import SETS, SPACE, homed, select, slots_command, slots_of, wait_even
+
+KEYS = harness.number_from_environment("HORKOS_GALENE_KEYS", 20000)
+
+
+def fill(node, count):
+    with select(node, timeout=30) as client:
+        for start in range(0, count, 1000):
+            replies = client.pipeline(("SET", "key:%d" % number, "value %d" % number)
+                                      for number in range(start, min(start + 1000, count)))
+            assert replies == [b"OK"] * len(replies), replies[:3]
+
+
+def read_all(node, count):
+    """The values of all keys, errors in the place of those that are lost."""
+    values = []
+    with select(node, timeout=30) as client:
+        for start in range(0, count, 1000):
+            values += client.pipeline(("GET", "key:%d" % number)
+                                      for number in range(start, min(start + 1000, count)))
+    return values
+
+
+def key_slots(node, count):
+    slots = []
+    with node.client() as client:
+        for start in range(0, count, 1000):
+            slots += client.pipeline(("HORKOS", "KEYSLOT", "key:%d" % number)
+                                     for number in range(start, min(start + 1000, count)))
+    return slots
+
+
+class Faults(unittest.TestCase):
+    def _right(self, node, count):
+        for number, value in enumerate(read_all(node, count)):
+            self.assertEqual(value, b"value %d" % number, "key:%d on node %d" % (
+                number, node.number))
+
+    def test_a_crash_loses_what_it_says(self):
+        with harness.Cluster(lease_ms=500, sets=SETS) as cluster:
+            wait_even(list(cluster.nodes.values()))
+            count = 3000
+            fill(cluster[1], count)
+            slots = key_slots(cluster[1], count)
+            owners = [home for _, home in slots_of(cluster[1])]
+            doomed = [number for number in range(count) if owners[slots[number]] == 3]
+            self.assertGreater(len(doomed), count // 5)
+            cluster[3].kill()
+            alive = [cluster[1], cluster[2]]
+            self._wait_lost(alive)
+            for node in alive:
+                self._check_loss(node, count, set(doomed), slots)
+            self._lost_refuse(alive, doomed, slots)
+            self._empty(cluster, count, doomed)
+            cluster[3].start()
+            cluster.wait_whole()
+            wait_even(list(cluster.nodes.values()))
+            for node in cluster.nodes.values():
+                with select(node) as client:
+                    self.assertEqual(client.must("GET", "key:%d" % doomed[0]), b"again")
+                    self.assertIsNone(client.must("GET", "key:%d" % doomed[1]))
+                    for number in (n for n in range(count) if n not in set(doomed)):
+                        self.assertEqual(client.must("GET", "key:%d" % number),
+                                         b"value %d" % number)
+
+    def _wait_lost(self, alive):
+        def lost():
+            return all(sum(state == "lost" for state, _ in slots_of(node)) >= 5461
+                       for node in alive)
+
+        harness.wait_until(lost, 20, "the slots of node 3 are lost")
+
+    def _check_loss(self, node, count, doomed, slots):
+        for number, value in enumerate(read_all(node, count)):
+            if number in doomed and isinstance(value, resp.Error):
+                self.assertEqual(value.code, "LOSTSLOT")
+                self.assertEqual(int(value.text.split()[1]), slots[number])
+            else:
+                # Its own, or one that was hot: those are on all nodes.
+                self.assertEqual(value, b"value %d" % number, "key:%d" % number)
+
+    def _lost_refuse(self, alive, doomed, slots):
+        status, out, _ = slots_command(alive[0])
+        self.assertEqual(status, 1)
+        self.assertIn("lost      5461 slots", out.decode())
+        for node in alive:
+            with select(node) as client:
+                refused = 0
+                for number in doomed[:200]:
+                    reply = client.call("SET", "key:%d" % number, "value %d" % number)
+                    if isinstance(reply, resp.Error):
+                        self.assertEqual(reply.code, "LOSTSLOT")
+                        refused += 1
+                self.assertGreater(refused, 150)
+                reply = client.call("MGET", *("key:%d" % number for number in doomed[-20:]))
+                self.assertIsInstance(reply, resp.Error)
+                self.assertIn(int(reply.text.split()[1]), [slots[number] for number in doomed])
+                reply = client.call("DEL", *("key:%d" % number for number in doomed[-20:]))
+                self.assertIn(b"others of the command may be changed", reply.text)
+
+    def _empty(self, cluster, count, doomed):
+        status, _, err = slots_command(cluster[1], "--empty-lost")
+        self.assertEqual(status, 2, "nobody is there to be asked")
+        self.assertIn("--yes", err.decode())
+        status, out, err = slots_command(cluster[2], "--empty-lost", "--yes")
+        self.assertEqual(status, 0, err)
+        self.assertIn("0 slots left", out.decode())
+        for node in (cluster[1], cluster[2]):
+            values = read_all(node, count)
+            self.assertEqual([values[number] for number in doomed], [None] * len(doomed))
+            self.assertEqual([number for number in range(count) if values[number] is None], doomed)
+        with select(cluster[1]) as client, select(cluster[2]) as other:
+            client.must("SET", "key:%d" % doomed[0], "again")
+            self.assertEqual(other.must("GET", "key:%d" % doomed[0]), b"again")
+        status, out, _ = slots_command(cluster[1], "--empty-lost", "--yes")
+        self.assertEqual((status, out), (0, b"no slot is lost: nothing to do\n"))
+
+    def test_crashes_under_load(self):
+        """Nobody ever reads nil, or an older value, of what was acknowledged."""
+        with harness.Cluster(lease_ms=500, sets=SETS) as cluster:
+            wait_even(list(cluster.nodes.values()))
+            with load.Load(cluster, space=SPACE) as work:
+                work.wait_acknowledged(500, [1, 2, 3])
+                cluster[3].kill()
+                self._wait_lost([cluster[1], cluster[2]])
+                work.wait_acknowledged(300, [1, 2])
+                cluster[3].start()
+                cluster.wait_whole()
+                work.wait_acknowledged(100, [1, 2, 3])
+            harness.say("lost: %d" % work.verify(lost=True))
+
+    def test_leaving_and_joining_under_load(self):
+        with harness.Cluster(lease_ms=500, sets=SETS) as cluster:
+            everybody = list(cluster.nodes.values())
+            wait_even(everybody)
+            fill(cluster[1], KEYS)
+            with load.Load(cluster, space=SPACE) as work:
+                work.wait_acknowledged(200, [1, 2, 3])
+                began = time.monotonic()
+                cluster[2].signal(signal.SIGTERM)
+                self.assertEqual(cluster[2].ended(bound=60), 0)
+                left = time.monotonic()
+                self.assertIn("slots to hand over", cluster[2].log_text())
+                work.wait_acknowledged(200, [1, 3])
+                wait_even([cluster[1], cluster[3]])
+                self._right(cluster[3], KEYS)
+                joining = time.monotonic()
+                cluster[2].start()
+                cluster.wait_whole()
+                wait_even(everybody, bound=60)
+                joined = time.monotonic()
+                work.wait_acknowledged(200, [1, 2, 3])
+            harness.say("%d keys: left after %.1f s, joined and got its share after %.1f s" % (
+                KEYS, left - began, joined - joining))
+            work.verify()
+            for node in everybody:
+                self._right(node, KEYS)
+            shares, _ = homed(cluster[1])
+            self.assertEqual(sorted(shares.values()), [5461, 5461, 5462])
+
+
+if __name__ == "__main__":
+    harness.main()
