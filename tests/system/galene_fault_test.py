@@ -73,12 +73,12 @@ class Faults(unittest.TestCase):
                         self.assertEqual(client.must("GET", "key:%d" % number),
                                          b"value %d" % number)
 
-    def _wait_lost(self, alive):
+    def _wait_lost(self, alive, count=5461):
         def lost():
-            return all(sum(state == "lost" for state, _ in slots_of(node)) >= 5461
+            return all(sum(state == "lost" for state, _ in slots_of(node)) >= count
                        for node in alive)
 
-        harness.wait_until(lost, 20, "the slots of node 3 are lost")
+        harness.wait_until(lost, 20, "%d slots are lost" % count)
 
     def _check_loss(self, node, count, doomed, slots):
         for number, value in enumerate(read_all(node, count)):
@@ -138,6 +138,28 @@ class Faults(unittest.TestCase):
                 cluster.wait_whole()
                 work.wait_acknowledged(100, [1, 2, 3])
             harness.say("lost: %d" % work.verify(lost=True))
+
+    def test_leaving_without_time(self):
+        """What was not handed over when its time is over is lost, and said to be."""
+        with harness.Cluster(lease_ms=500, sets=SETS) as cluster:
+            wait_even(list(cluster.nodes.values()))
+            count = 300
+            fill(cluster[1], count)
+            slots = key_slots(cluster[1], count)
+            with cluster[3].client() as client:
+                client.must("CONFIG", "SET", "node.handover_ms", 0)
+            cluster[3].signal(signal.SIGTERM)
+            self.assertEqual(cluster[3].ended(bound=20), 0)
+            self.assertRegex(cluster[3].log_text(), r"leaving: [1-9]\d* slots were not handed over: "
+                             r"handover_ms is over; what they hold is lost")
+            self._wait_lost([cluster[1], cluster[2]], 1)
+            lost = {slot for slot, (state, _) in enumerate(slots_of(cluster[1])) if state == "lost"}
+            for number, value in enumerate(read_all(cluster[2], count)):
+                if isinstance(value, resp.Error):
+                    self.assertEqual(value.code, "LOSTSLOT")
+                    self.assertIn(slots[number], lost)
+                else:
+                    self.assertEqual(value, b"value %d" % number)
 
     def test_leaving_and_joining_under_load(self):
         with harness.Cluster(lease_ms=500, sets=SETS) as cluster:

@@ -432,7 +432,7 @@ class Memory(unittest.TestCase):
             small = cluster[3]
             small.signal(15)
             small.ended()
-            small.add_options("[space 0]\nengine = hermes\nmemory_max = 16mb\n")
+            small.add_option("space 0", "memory_max = 16mb")
             small.start()
             cluster.wait_whole()
             with cluster[1].client() as one:

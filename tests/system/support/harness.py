@@ -279,10 +279,14 @@ class Node:
             text = client.must("INFO", section).decode()
         return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
-    def add_options(self, text):
-        """For its next start."""
-        with open(self.conf, "a") as file:
-            file.write("\n" + text)
+    def add_option(self, section, line):
+        """For its next start, to a section that there is."""
+        with open(self.conf) as file:
+            text = file.read()
+        head = "[%s]\n" % section
+        assert text.count(head) == 1, text
+        with open(self.conf, "w") as file:
+            file.write(text.replace(head, head + line + "\n"))
 
     def log_text(self):
         with open(self.log, errors="replace") as file:
