@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 
+#define LOST_LOOK_US 500000u      /* how often it is looked whether slots are lost */
 #define HAND_LOOK_US 50000u       /* how often a node that leaves looks at its slots ... */
 #define HAND_TOLD_US 1000000u     /* ... and tells the log */
 #define REFUSING_TOLD_US 1500000u /* how long a node looks for its cluster before it complains */
@@ -152,6 +153,28 @@ static void tell_status(struct server_worker *w)
     }
     s->told_status = status;
     s->told_any = true;
+}
+
+/* Slots of spaces whose keys have homes, of which a home has died. */
+static void tell_lost_slots(struct server_worker *w)
+{
+    struct server *s = w->server;
+    if (w->now_us - s->lost_look_us < LOST_LOOK_US || !server_any_homed(s)) {
+        return;
+    }
+    s->lost_look_us = w->now_us;
+    uint32_t lost = server_slots_lost(s);
+    if (lost > s->told_lost) {
+        log_write(
+            s->log, LOG_WARN,
+            "%" PRIu32 " slots are lost with the node that was their home: operations on their "
+            "keys are answered -LOSTSLOT. `horkos slots` lists them; with --empty-lost it gives "
+            "up what they held, and their keys can be written again",
+            lost);
+    } else if (lost < s->told_lost && lost == 0) {
+        log_write(s->log, LOG_INFO, "no slot is lost any more");
+    }
+    s->told_lost = lost;
 }
 
 /* ---- Orders ---- */
@@ -428,6 +451,7 @@ void control_round(struct server_worker *w, uint32_t flags)
         tell_status(w);
         ask_for_missing(w);
         locals_tell_status(w);
+        tell_lost_slots(w);
     }
     locals_idle(w);
     sample_speed(w);

@@ -115,20 +115,37 @@ void server_homed_info(struct server_worker *w, struct resp_out *t)
     }
 }
 
-uint32_t server_slots_here(const struct server *s)
+/* All spaces together. */
+static void sum_slots(const struct server *s, uint32_t *here_out, uint32_t *lost_out)
 {
     struct slots_sum sum;
     struct slot_home *homes = malloc(HASH_SLOTS * sizeof *homes);
     uint64_t version = 0;
-    uint32_t here = 0;
+    *here_out = *lost_out = 0;
     for (uint32_t i = 0; homes != NULL && i < SPACES_MAX; i++) {
         if (node_homes(s->node, i, homes, &version)) {
             slots_sum(homes, &sum);
-            here += sum.homed[s->config.id];
+            *here_out += sum.homed[s->config.id];
+            *lost_out += sum.by_state[HOME_LOST];
         }
     }
     free(homes);
+}
+
+uint32_t server_slots_here(const struct server *s)
+{
+    uint32_t here;
+    uint32_t lost;
+    sum_slots(s, &here, &lost);
     return here;
+}
+
+uint32_t server_slots_lost(const struct server *s)
+{
+    uint32_t here;
+    uint32_t lost;
+    sum_slots(s, &here, &lost);
+    return lost;
 }
 
 bool server_any_homed(const struct server *s)

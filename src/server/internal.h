@@ -233,10 +233,12 @@ struct server {
     uint64_t leave_until_us;
     uint64_t drain_until_us; /* from then on what is not drained does not count */
     bool leave_alone;        /* there is nobody else in the view */
-    uint64_t hand_until_us;  /* SERVER_HANDING */
-    uint64_t hand_look_us;   /* when it looks again how many slots are left */
-    uint64_t hand_told_us;   /* when it last told the log, ... */
-    uint32_t hand_told;      /* ... and how many there were */
+    uint64_t lost_look_us;
+    uint32_t told_lost;     /* slots */
+    uint64_t hand_until_us; /* SERVER_HANDING */
+    uint64_t hand_look_us;  /* when it looks again how many slots are left */
+    uint64_t hand_told_us;  /* when it last told the log, ... */
+    uint32_t hand_told;     /* ... and how many there were */
     uint64_t speed_us;
     uint64_t speed_commands;
 };
@@ -349,6 +351,8 @@ json_t *server_homed_json(const struct node_stats *stats);
 bool server_any_homed(const struct server *s);
 /* Slots whose home this node is, of all spaces. */
 uint32_t server_slots_here(const struct server *s);
+/* Slots that are lost, of all spaces. */
+uint32_t server_slots_lost(const struct server *s);
 
 void server_reply_slots(struct server_worker *w, uint32_t n, const struct bytes *args,
                         struct resp_out *out);

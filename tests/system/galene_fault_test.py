@@ -58,6 +58,8 @@ class Faults(unittest.TestCase):
             cluster[3].kill()
             alive = [cluster[1], cluster[2]]
             self._wait_lost(alive)
+            harness.wait_until(lambda: "5461 slots are lost with the node" in alive[0].log_text(),
+                               10, "the log says so")
             for node in alive:
                 self._check_loss(node, count, set(doomed), slots)
             self._lost_refuse(alive, doomed, slots)
@@ -122,6 +124,8 @@ class Faults(unittest.TestCase):
         with select(cluster[1]) as client, select(cluster[2]) as other:
             client.must("SET", "key:%d" % doomed[0], "again")
             self.assertEqual(other.must("GET", "key:%d" % doomed[0]), b"again")
+        harness.wait_until(lambda: "no slot is lost any more" in cluster[1].log_text(), 10,
+                           "the log says so")
         status, out, _ = slots_command(cluster[1], "--empty-lost", "--yes")
         self.assertEqual((status, out), (0, b"no slot is lost: nothing to do\n"))
 
