@@ -120,17 +120,24 @@ void hot_tally_list(struct hot_tally *t, double weight, uint32_t floor)
     t->floors += t->floor;
 }
 
-void hot_tally_add(struct hot_tally *t, struct bytes key, uint64_t hash, uint32_t count,
-                   uint32_t error)
+void hot_tally_add_rate(struct hot_tally *t, struct bytes key, uint64_t hash, double least,
+                        double most)
 {
     struct hot_entry *e = entry_of(t, key, hash);
     if (e == NULL || e->list == t->list) {
         return;
     }
     e->list = t->list;
-    e->count += t->weight * count;
-    e->error += t->weight * (error < count ? error : count);
+    e->count += most;
+    e->error += most > least ? most - least : 0;
     e->floors += t->floor;
+}
+
+void hot_tally_add(struct hot_tally *t, struct bytes key, uint64_t hash, uint32_t count,
+                   uint32_t error)
+{
+    uint32_t certain = error < count ? count - error : 0;
+    hot_tally_add_rate(t, key, hash, t->weight * certain, t->weight * count);
 }
 
 void hot_tally_sketch(struct hot_tally *t, const struct hot_sketch *s, double weight, uint32_t most,

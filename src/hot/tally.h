@@ -63,6 +63,9 @@ void hot_tally_list(struct hot_tally *t, double weight, uint32_t floor);
  * same function for all lists. */
 void hot_tally_add(struct hot_tally *t, struct bytes key, uint64_t hash, uint32_t count,
                    uint32_t error);
+/* The same with bounds that are known already; least is finite and not negative. */
+void hot_tally_add_rate(struct hot_tally *t, struct bytes key, uint64_t hash, double least,
+                        double most);
 /* A list that is a whole sketch, or its first `most` keys. rehash: for sketches whose hashes are
  * not those of the tally; NULL: they are. */
 void hot_tally_sketch(struct hot_tally *t, const struct hot_sketch *s, double weight, uint32_t most,

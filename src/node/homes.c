@@ -96,3 +96,16 @@ uint64_t node_map_version(const struct node *node, uint32_t space)
 {
     return atomic_load_explicit(&node->spaces[space].map_version, memory_order_acquire);
 }
+
+bool homes_rest(struct worker *w, uint8_t index)
+{
+    const struct space *space = &w->node->spaces[index];
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) {
+        struct slot_home home =
+            slot_home_unpack(atomic_load_explicit(&space->homes[i], memory_order_relaxed));
+        if (home.state == HOME_NONE || home.state == HOME_MOVING || home.state == HOME_EMPTYING) {
+            return false;
+        }
+    }
+    return space->ops->quiet == NULL || space->ops->quiet(w->engine_state[index]);
+}

@@ -11,6 +11,8 @@
 #include "hot/tally.h"
 
 #define KEY_BYTES_EACH 32u /* of a sketch, a counter */
+#define COUNTERS_EACH 8u
+#define COUNTERS_MAX (1u << 20)
 #define WINDOW_MIN_US 1000u
 /* So many times as many keys of each sketch are looked at as are asked for: the keys of one worker
  * may be others than those of the next. */
@@ -74,8 +76,9 @@ void hot_close(struct node *n, struct hot_sampler *h)
 
 /* ---- Time ---- */
 
-/* Counts are sums over all time, in which an epoch weighs half as much as the next one; so is the
- * time in which they were counted. */
+/* Counts are sums over all time, in which an epoch weighs a quarter of the next one; so is the time
+ * in which they were counted. With halves, a key that is twice as hot as another was before would
+ * not be seen to be so after one epoch. */
 static void decay(struct node *n, uint8_t space, uint64_t now_us)
 {
     spin_lock(&n->hot_lock);
@@ -87,13 +90,70 @@ static void decay(struct node *n, uint8_t space, uint64_t now_us)
         }
         spin_lock(&h->lock);
         if (h->since_us != 0 && now_us > h->since_us) {
-            h->window_us = (h->window_us + (now_us - h->since_us)) / 2;
+            h->window_us = (h->window_us + (now_us - h->since_us)) / 4;
             h->since_us = now_us;
+            hot_sketch_decay(&h->sketch);
             hot_sketch_decay(&h->sketch);
         }
         spin_unlock(&h->lock);
     }
     spin_unlock(&n->hot_lock);
+}
+
+/* A sampler of the space that has fewer counters; NULL: none has. Under hot_lock. */
+static struct hot_sampler *small_sampler(struct node *n, uint8_t space, uint32_t counters)
+{
+    list_each(link, &n->samplers)
+    {
+        struct hot_sampler *h = list_entry(link, struct hot_sampler, link);
+        if (h->space == space && h->sketch.counters < counters) {
+            return h;
+        }
+    }
+    return NULL;
+}
+
+/* Gives such a sampler more: false if there is none, or no memory. It starts anew: the cache grows
+ * rarely. */
+static bool grow_one(struct node *n, uint8_t space, uint32_t counters)
+{
+    spin_lock(&n->hot_lock);
+    bool any = small_sampler(n, space, counters) != NULL;
+    spin_unlock(&n->hot_lock);
+    uint32_t key_bytes = counters * KEY_BYTES_EACH;
+    void *memory = any ? malloc(hot_sketch_bytes(counters, key_bytes)) : NULL;
+    if (memory == NULL) {
+        return false;
+    }
+    struct hot_sketch sketch;
+    hot_sketch_init(&sketch, memory, counters, key_bytes);
+    spin_lock(&n->hot_lock);
+    struct hot_sampler *h = small_sampler(n, space, counters);
+    if (h != NULL) {
+        spin_lock(&h->lock);
+        void *old = h->memory;
+        h->memory = memory;
+        h->sketch = sketch;
+        h->window_us = 0;
+        h->since_us = 0;
+        spin_unlock(&h->lock);
+        memory = old;
+    }
+    spin_unlock(&n->hot_lock);
+    free(memory);
+    return h != NULL;
+}
+
+/* Eight counters for each key that may be hot (docs/HOTSET.md), as far as memory's bound lets. */
+static void grow(struct node *n, uint8_t space)
+{
+    uint64_t counters = HOT_COUNTERS;
+    while (counters < (uint64_t)COUNTERS_EACH * n->spaces[space].hot_keys &&
+           counters < COUNTERS_MAX) {
+        counters *= 2;
+    }
+    while (counters > HOT_COUNTERS && grow_one(n, space, (uint32_t)counters)) {
+    }
 }
 
 void hot_poll(struct worker *w)
@@ -106,6 +166,7 @@ void hot_poll(struct worker *w)
         }
         if (space->decay_due_us != 0) {
             decay(n, (uint8_t)i, w->now_us);
+            grow(n, (uint8_t)i);
         }
         space->decay_due_us = w->now_us + n->config.spaces[i].hot.epoch_us;
     }
@@ -153,7 +214,7 @@ void hot_tally_samplers(struct node *n, uint8_t space, uint64_t now_us, uint32_t
     spin_unlock(&n->hot_lock);
 }
 
-static uint32_t samplers_of(struct node *n, uint8_t space)
+uint32_t hot_samplers(struct node *n, uint8_t space)
 {
     uint32_t count = 0;
     spin_lock(&n->hot_lock);
@@ -172,7 +233,7 @@ int node_hotkeys(struct node *n, uint32_t space, uint64_t now_us, uint32_t count
         return HK_ERR_INVALID;
     }
     uint32_t most = CANDIDATES * count;
-    uint32_t entries = samplers_of(n, (uint8_t)space) * most;
+    uint32_t entries = hot_samplers(n, (uint8_t)space) * most;
     if (entries == 0) {
         return HK_OK;
     }

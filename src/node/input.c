@@ -130,6 +130,8 @@ static void node_message(struct worker *w, struct burst *b, uint8_t from)
     run_burst(w, b, from); /* which leaves msg where it is */
     if (msg->kind == MSG_ANSWER && homed) {
         forward_answered(w, msg, from);
+    } else if (msg->kind == MSG_HOT) {
+        hot_message(w, msg, from);
     } else {
         transfer_message(w, msg, from);
     }

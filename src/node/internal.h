@@ -301,8 +301,11 @@ struct space {
     _Atomic uint64_t map_version;
     _Atomic bool left; /* EFF_LEFT has come */
 
-    struct mover mover;    /* worker 0's */
-    uint64_t decay_due_us; /* worker 0's: the next epoch of hot.c; 0: there was none */
+    /* Worker 0's. */
+    struct mover mover;
+    uint64_t decay_due_us; /* the next epoch of hot.c; 0: there was none */
+    struct hot_epoch *hot; /* hot_epoch.c; NULL: no hot set */
+    uint32_t hot_keys;     /* that it may have */
 };
 
 /* ---- Joining: worker 0 of a shadow copies every space from a donor (transfer.c) ---- */
@@ -575,6 +578,8 @@ int homes_init(struct space *space) __attribute__((warn_unused_result));
 void homes_deinit(struct space *space);
 /* EFF_HOME. */
 void homes_set(struct worker *w, uint8_t space, const struct effect *e);
+/* Whether no slot moves, as far as this member and its engine know. Worker 0. */
+bool homes_rest(struct worker *w, uint8_t space);
 /* The home of a key, by this node's map. */
 struct slot_home homes_of(const struct space *space, struct bytes key);
 
@@ -618,9 +623,20 @@ static inline void hot_note(struct hot_sampler *h, struct bytes key, uint64_t ha
 /* Adds what all threads know, in operations a second: `most` keys of each. Any thread. */
 void hot_tally_samplers(struct node *n, uint8_t space, uint64_t now_us, uint32_t most,
                         struct hot_tally *t);
+/* How many threads have a sampler of the space. */
+uint32_t hot_samplers(struct node *n, uint8_t space);
 /* Worker 0. */
 void hot_poll(struct worker *w);
 uint64_t hot_deadline(const struct worker *w);
+
+/* ---- hot_epoch.c: worker 0 ---- */
+int hot_epoch_init(struct space *space, const struct hot_config *config)
+    __attribute__((warn_unused_result));
+void hot_epoch_deinit(struct space *space);
+void hot_epoch_poll(struct worker *w);
+uint64_t hot_epoch_deadline(const struct worker *w);
+/* MSG_HOT. */
+void hot_message(struct worker *w, const struct msg *msg, uint8_t from);
 
 /* ---- aside.c ---- */
 int aside_init(struct worker *w) __attribute__((warn_unused_result));

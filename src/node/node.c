@@ -110,6 +110,7 @@ static int make_spaces(struct node *n)
         }
         space->ops = config->ops;
         err = homes_init(space);
+        err = err != HK_OK ? err : hot_epoch_init(space, &config->hot);
         if (err != HK_OK) {
             return err;
         }
@@ -356,6 +357,7 @@ void node_destroy(struct node *n)
             store_destroy(n->spaces[i].store);
             log_deinit(&n->spaces[i].log);
             homes_deinit(&n->spaces[i]);
+            hot_epoch_deinit(&n->spaces[i]);
         }
     }
     free(n->effects);

@@ -240,7 +240,10 @@ struct node_stats {
     uint64_t moves, purged, move_passes; /* keys on their way to another home, to the end of one
                                             stretch of it; keys of slots that the operator gave up;
                                             walks over the store for either */
-    uint64_t lost_slot;                  /* operations that ended with HK_ERR_LOSTSLOT */
+    /* The hot set (docs/HOTSET.md): keys in it, as the leader said last; and the leader's own: keys
+     * that entered and left, epochs. */
+    uint64_t hot_keys, hot_enters, hot_leaves, hot_epochs;
+    uint64_t lost_slot; /* operations that ended with HK_ERR_LOSTSLOT */
     uint64_t call_messages, call_bytes, answer_messages, answer_bytes; /* sent */
     uint64_t homed_messages[HOMED_KINDS], homed_bytes[HOMED_KINDS]; /* sent, by the engine's kind;
                                                                        the last: that and higher */

@@ -236,6 +236,7 @@ static void background(struct worker *w)
         sweep_poll(w);
         move_poll(w);
         hot_poll(w);
+        hot_epoch_poll(w);
     }
     for (uint32_t i = 0; i < SPACES_MAX && !list_empty(&w->checking); i++) {
         flow_check_reads(w);
@@ -327,6 +328,7 @@ uint64_t worker_deadline(const struct worker *w)
         due = sooner(due, move_deadline(w));
         due = sooner(due, ordered_deadline(w));
         due = sooner(due, hot_deadline(w));
+        due = sooner(due, hot_epoch_deadline(w));
     }
     return due;
 }

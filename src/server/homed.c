@@ -25,7 +25,8 @@ static const struct {
     FIGURE(forwarded_in),  FIGURE(sent_on),         FIGURE(answers_in),    FIGURE(answers_again),
     FIGURE(answers_late),  FIGURE(credit_waits),    FIGURE(credit_excess), FIGURE(lost_slot),
     FIGURE(call_messages), FIGURE(answer_messages), FIGURE(moves),         FIGURE(purged),
-    FIGURE(move_passes),
+    FIGURE(move_passes),   FIGURE(hot_keys),        FIGURE(hot_enters),    FIGURE(hot_leaves),
+    FIGURE(hot_epochs),
 #undef FIGURE
 };
 
