@@ -35,8 +35,12 @@ static void flow(struct slot *mine, const struct event *event, struct effects *f
 
 static struct cluster *cluster_of(const struct engine_ops *ops)
 {
-    struct cluster_config config = {
-        .nodes = 3, .workers = {2, 1, 1}, .ops = ops, .engine = &homed, .seed = 3};
+    struct cluster_config config = {.nodes = 3,
+                                    .workers = {2, 1, 1},
+                                    .ops = ops,
+                                    .engine = &homed,
+                                    .hot = {.off = true},
+                                    .seed = 3};
     leaves = empties = 0;
     struct cluster *c = cluster_create(&config);
     cluster_until(c, cluster_serving, NULL, 5000000);
