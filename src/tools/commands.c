@@ -19,6 +19,7 @@ const struct command commands[] = {
      torture_command},
     {"bench", "engines in this process under load: throughput, CPU time, messages, latency",
      bench_command},
+    {"hotset", "how good a hot set a sketch finds in a stream of Zipf's law", hotset_command},
     {"figures", "the papers' figures again, by a model of their clusters", figures_command},
     {NULL, NULL, NULL},
 };

@@ -31,5 +31,6 @@ int explore_command(int argc, char **argv);
 int torture_command(int argc, char **argv);
 int bench_command(int argc, char **argv);
 int figures_command(int argc, char **argv);
+int hotset_command(int argc, char **argv);
 
 #endif
