@@ -156,19 +156,21 @@ static void grow(struct node *n, uint8_t space)
     }
 }
 
+void hot_age(struct worker *w, uint8_t space, uint64_t next_us)
+{
+    decay(w->node, space, w->now_us);
+    grow(w->node, space);
+    w->node->spaces[space].decay_due_us = w->now_us + next_us;
+}
+
 void hot_poll(struct worker *w)
 {
     struct node *n = w->node;
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        struct space *space = &n->spaces[i];
-        if (space->ops == NULL || w->now_us < space->decay_due_us) {
-            continue;
+        const struct space *space = &n->spaces[i];
+        if (space->ops != NULL && w->now_us >= space->decay_due_us) {
+            hot_age(w, (uint8_t)i, n->config.spaces[i].hot.epoch_us);
         }
-        if (space->decay_due_us != 0) {
-            decay(n, (uint8_t)i, w->now_us);
-            grow(n, (uint8_t)i);
-        }
-        space->decay_due_us = w->now_us + n->config.spaces[i].hot.epoch_us;
     }
 }
 

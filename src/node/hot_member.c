@@ -52,6 +52,8 @@ bool hot_member_list(struct worker *w, uint8_t space, struct hot_epoch *h, uint3
     }
     hot_tally_init(&h->list, h->list_memory, (uint32_t)entries, key_bytes);
     hot_tally_samplers(w->node, space, w->now_us, most, &h->list);
+    /* Lists come once an epoch: each is of a whole one. When none is asked for, time goes on. */
+    hot_age(w, space, 2 * w->node->config.spaces[space].hot.epoch_us);
     struct hot_ranking ranking = {.least = 1e-3, .bonus = 1};
     h->ranked = hot_tally_rank(&h->list, most, &ranking);
     return true;

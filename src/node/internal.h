@@ -626,6 +626,8 @@ void hot_tally_samplers(struct node *n, uint8_t space, uint64_t now_us, uint32_t
 /* How many threads have a sampler of the space. */
 uint32_t hot_samplers(struct node *n, uint8_t space);
 /* Worker 0. */
+/* What was counted so far matters less from now on; so again after next_us. */
+void hot_age(struct worker *w, uint8_t space, uint64_t next_us);
 void hot_poll(struct worker *w);
 uint64_t hot_deadline(const struct worker *w);
 

@@ -127,7 +127,7 @@ static struct load *begin(struct hot_config hot)
         l->sums[i + 1] = l->sums[i] + pow(i + 1, -EXPONENT);
     }
     struct cluster_config config = {.nodes = NODES,
-                                    .workers = {1, 1, 1},
+                                    .workers = {2, 3, 1},
                                     .ordered = true,
                                     .ops = &galene_ops,
                                     .engine = &galene,
