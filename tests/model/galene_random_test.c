@@ -5,7 +5,8 @@
  * waits, and a key is either plain at its home or Valid wherever it is cached (or lost, if somebody
  * died).
  *
- * GALENE_SEEDS and GALENE_FROM in the environment choose the seeds, for longer searches. */
+ * GALENE_SEEDS and GALENE_FROM in the environment choose the seeds, for longer searches; in a build
+ * with HK_MUTANTS GALENE_OFF switches off the rule of that number, which must be found. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,7 +172,8 @@ static const char *run(uint64_t seed)
     struct rig *r = &rig;
     uint8_t nodes = (uint8_t)(1 + seed % RIG_NODES);
     uint8_t workers = (uint8_t)(1 + seed / RIG_NODES % RIG_WORKERS);
-    rig_init(r, nodes, workers, seed % 7 == 0, 0, seed);
+    uint64_t off = number("GALENE_OFF", GALENE_RULES);
+    rig_init(r, nodes, workers, seed % 7 == 0, off < GALENE_RULES ? 1ull << off : 0, seed);
     const struct mood *mood = &moods[seed % (sizeof moods / sizeof moods[0])];
     for (uint32_t i = 0; i < ACTIONS; i++) {
         act(r, mood);

@@ -9,7 +9,6 @@ const char *const galene_state_names[GALENE_STATES] = {
 };
 
 const char *const galene_rule_names[GALENE_RULES] = {
-    [GALENE_RULE_ASIDE] = "aside",
     [GALENE_RULE_ACK_ALWAYS] = "ack_always",
     [GALENE_RULE_LOSER_DONE] = "loser_done",
     [GALENE_RULE_OVERTAKEN] = "overtaken",
@@ -24,12 +23,12 @@ const char *const galene_rule_names[GALENE_RULES] = {
     [GALENE_RULE_INV_GENERATION] = "inv_generation",
     [GALENE_RULE_CID] = "cid",
     [GALENE_RULE_ENTER_ALL] = "enter_all",
-    [GALENE_RULE_ENTER_STALL] = "enter_stall",
     [GALENE_RULE_REPORT_IDLE] = "report_idle",
     [GALENE_RULE_LEAVING] = "leaving",
     [GALENE_RULE_REPORTED] = "reported",
     [GALENE_RULE_DROPPED_ALL] = "dropped_all",
     [GALENE_RULE_REENTER] = "reenter",
+    [GALENE_RULE_KEEPER] = "keeper",
     [GALENE_RULE_MOVE_STALL] = "move_stall",
     [GALENE_RULE_MOVE_DEAD] = "move_dead",
     [GALENE_RULE_RESCUE] = "rescue",

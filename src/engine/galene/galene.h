@@ -27,7 +27,6 @@ struct galene_config {
 };
 
 enum galene_rule {
-    GALENE_RULE_ASIDE,          /* K1: the pending value is not stored before all have ACKed */
     GALENE_RULE_ACK_ALWAYS,     /* K2: a losing INV is ACKed too (liveness) */
     GALENE_RULE_LOSER_DONE,     /* K3: an overtaken write completes (liveness) */
     GALENE_RULE_OVERTAKEN,      /* 8: an overtaken write is neither stored nor sent */
@@ -42,12 +41,12 @@ enum galene_rule {
     GALENE_RULE_INV_GENERATION, /* 6: an INV of another generation changes nothing */
     GALENE_RULE_CID,            /* K8: c_ids are this incarnation's virtual ids */
     GALENE_RULE_ENTER_ALL,      /* N1: readable only when all have an entry */
-    GALENE_RULE_ENTER_STALL,    /* N2: the home stalls while a key enters */
     GALENE_RULE_REPORT_IDLE,    /* N3: a node reports only when Valid and idle */
     GALENE_RULE_LEAVING,        /* N4: nothing is started after LEAVE */
     GALENE_RULE_REPORTED,       /* N5: the home waits until it is Valid at what was reported */
     GALENE_RULE_DROPPED_ALL,    /* N6: the home resumes only when all have dropped */
     GALENE_RULE_REENTER,        /* E5: a cached key leaves before it enters anew */
+    GALENE_RULE_KEEPER,         /* V4: only who let a key enter lets it leave */
     GALENE_RULE_MOVE_STALL,     /* V6: the old home stalls until the new one has the key */
     GALENE_RULE_MOVE_DEAD,      /* V7: a key whose new home died meanwhile is gone */
     GALENE_RULE_RESCUE,         /* D3: an orphan asks (liveness) */

@@ -38,8 +38,7 @@ void galene_wake(struct key_step *s)
 static bool readable_in(const struct key_step *s, enum galene_state state)
 {
     return state == GALENE_HOME || state == GALENE_VALID ||
-           (state == GALENE_INVALID && !rule(s, GALENE_RULE_READ_VALID)) ||
-           (state == GALENE_ENTERING && !rule(s, GALENE_RULE_ENTER_STALL));
+           (state == GALENE_INVALID && !rule(s, GALENE_RULE_READ_VALID));
 }
 
 void galene_set_state(struct key_step *s, enum galene_state next)
@@ -164,7 +163,7 @@ static void update_plain(struct key_step *s)
     galene_slot_open(s->spare, GALENE_FLOW_PLAIN, s, 0);
     effects_add(s->fx, EFF_ISSUE);
     tell(s, s->spare->ref, FLOW_CODE_DONE);
-    if (gone && meta->state != GALENE_ENTERING) {
+    if (gone) {
         effects_add(s->fx, EFF_FORGET);
         return;
     }
@@ -195,9 +194,6 @@ static void issue_write(struct key_step *s)
         s->spare->flags = SLOT_RMW;
     }
     effects_add(s->fx, EFF_HOLD);
-    if (!rule(s, GALENE_RULE_ASIDE)) {
-        effects_add(s->fx, EFF_APPLY);
-    }
     galene_set_state(s, GALENE_WRITE);
     struct effect *e = galene_bcast(s, others, GALENE_INV);
     e->ts = meta->ts;
@@ -260,12 +256,6 @@ static void update(struct key_step *s)
         }
         break;
     case GALENE_ENTERING:
-        if (!rule(s, GALENE_RULE_ENTER_STALL) && computed) {
-            update_plain(s);
-        } else {
-            park(s);
-        }
-        break;
     case GALENE_INVALID:
     case GALENE_WRITE:
     case GALENE_DROPPING:

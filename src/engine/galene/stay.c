@@ -147,7 +147,7 @@ static void later(struct key_step *s)
  * old, and the new home have let it enter meanwhile. */
 static void leave_cached(struct key_step *s)
 {
-    if ((s->meta->flags & KEY_KEEPER) == 0) {
+    if ((s->meta->flags & KEY_KEEPER) == 0 && rule(s, GALENE_RULE_KEEPER)) {
         return;
     }
     if (s->meta->owner == 0) {
