@@ -163,6 +163,9 @@ static void update_plain(struct key_step *s)
     galene_slot_open(s->spare, GALENE_FLOW_PLAIN, s, 0);
     effects_add(s->fx, EFF_ISSUE);
     tell(s, s->spare->ref, FLOW_CODE_DONE);
+    if (gone && meta->state == GALENE_NONE) {
+        return;
+    }
     if (gone) {
         effects_add(s->fx, EFF_FORGET);
         return;
@@ -415,7 +418,8 @@ static void message(struct key_step *s)
 static void waited(struct key_step *s)
 {
     struct key_meta *meta = s->meta;
-    if (meta->state == GALENE_VALID && meta->owner == 0 && (meta->flags & KEY_KEEPER) != 0) {
+    bool settled = meta->state == GALENE_VALID || meta->state == GALENE_LOST;
+    if (settled && meta->owner == 0 && (meta->flags & KEY_KEEPER) != 0) {
         meta->flags &= (uint8_t)~KEY_LEAVING; /* who wanted it to leave did not come again */
     }
     bool busy = meta->state == GALENE_VALID && (meta->owner != 0 || galene_leaving(s));
