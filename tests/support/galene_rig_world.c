@@ -235,6 +235,8 @@ static void forget_operations(struct rig *r, uint8_t node)
             rig_op_end(r, i, HISTORY_UNKNOWN, 0);
         } else if (op->at == node && (op->node == node || op->kind != RIG_READ)) {
             rig_op_end(r, i, op->node == node ? HISTORY_FAILED : HISTORY_UNKNOWN, 0);
+        } else if (op->at == node && r->nodes[op->node].crashed) {
+            rig_op_end(r, i, HISTORY_FAILED, 0);
         } else if (op->at == node) {
             op->at = op->node; /* a read begins anew */
             op->handed = false;
