@@ -50,8 +50,8 @@ static void test_flags(void **state)
     static const struct {
         uint8_t kind, flags;
     } known[] = {{GALENE_INV, GALENE_F_RMW},
-                 {GALENE_ACK, GALENE_F_NACK},
-                 {GALENE_NOPE, GALENE_F_NEWER},
+                 {GALENE_ACK, GALENE_F_HIGHER},
+                 {GALENE_NOPE, GALENE_F_HIGHER},
                  {GALENE_ITEM, GALENE_F_LOST}};
     for (uint32_t k = GALENE_INV; k < GALENE_KEY_END; k++) {
         for (uint32_t bit = 0; bit < 8; bit++) {
@@ -64,8 +64,8 @@ static void test_flags(void **state)
             if (may && m.flags == GALENE_F_LOST) {
                 assert_non_null(galene_msg_invalid(&m)); /* what is lost has no value */
                 m.value = bytes_of(NULL, 0);
-            } else if (may && m.flags == GALENE_F_NEWER) {
-                assert_non_null(galene_msg_invalid(&m)); /* newer than nothing */
+            } else if (may && m.flags == GALENE_F_HIGHER) {
+                assert_non_null(galene_msg_invalid(&m)); /* higher than nothing */
                 m.ts = stamp_make(9, 1);
             }
             assert_int_equal(galene_msg_invalid(&m) == NULL, may);

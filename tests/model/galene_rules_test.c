@@ -157,6 +157,27 @@ static const char *run_nack(uint64_t off)
     return verdict(r);
 }
 
+/* A write has ended while a higher one was under way, which ends when an RMW on the first has begun
+ * that beats it. */
+static const char *run_named(uint64_t off)
+{
+    struct rig *r = cached(3, 2, off);
+    uint32_t w = rig_do(r, 1, 0, RIG_WRITE);
+    (void)rig_do(r, 2, 1, RIG_DELETE);
+    rig_pass(r, 1, 0, 0, GALENE_INV);
+    rig_pass(r, 1, 0, 2, GALENE_INV);
+    rig_pass(r, 0, 0, 1, GALENE_ACK);
+    rig_pass(r, 2, 0, 1, GALENE_ACK);
+    assert_true(r->ops[w].done);
+    (void)rig_do(r, 1, 0, RIG_RMW);
+    for (uint8_t i = 0; i < 2; i++) {
+        rig_pass(r, 2, 1, i, GALENE_INV);
+        rig_pass(r, i, 1, 2, GALENE_ACK);
+    }
+    (void)rig_do(r, 2, 0, RIG_READ);
+    return verdict(r);
+}
+
 /* The key enters in a view with a newcomer, and a worker that has not heard of it writes. */
 static const char *run_newcomers(uint64_t off)
 {
@@ -514,6 +535,7 @@ static const struct row rows[GALENE_RULES] = {
     {GALENE_RULE_READ_VALID, run_read_valid},
     {GALENE_RULE_RMW_STEP, run_rmw_step},
     {GALENE_RULE_NACK, run_nack},
+    {GALENE_RULE_NAMED, run_named},
     {GALENE_RULE_NEWCOMERS, run_newcomers},
     {GALENE_RULE_UPD_TS, run_upd_ts},
     {GALENE_RULE_UPD_GENERATION, run_upd_generation},

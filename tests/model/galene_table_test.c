@@ -89,7 +89,7 @@ static const char *const row_names[ROWS] = {
 
 /* A cell: the next state's letter (as in `letters`, or '=': the same), then the effects in their
  * order: P parks, A stores, F forgets, H holds aside, I issues, L later, X -LOSTSLOT, W wakes,
- * D ignores, f tells the flow that it ends, and messages: k ACK, n NACK, r REPORT, o NOPE, w NOPE
+ * D ignores, f tells the flow that it ends, and messages: k ACK, n ACK that names a higher timestamp, r REPORT, o NOPE, w NOPE
  * with what is newer, u UPD to one, U to all, v INV, e ENTER, l LEAVE, q QUERY, m ITEM. */
 static const char letters[GALENE_STATES] = {
     [GALENE_NONE] = '.',     [GALENE_HOME] = 'h',    [GALENE_ENTERING] = 'e',
@@ -109,8 +109,8 @@ static const char *const cells[ROWS][COLUMNS] = {
                 "=P", "wHv", "hIfAW", "wHv", "=P"},
     [INV_HIGHER] = {"=k", "=k", "=k", "=k", "ik", "ik", "ik", "ik", "=k", "=k", "ik", "=k", "=k",
                     "ik", "=k", "ik", "ik"},
-    [INV_LOWER] = {"=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k",
-                   "=k", "=k", "=k", "=k"},
+    [INV_LOWER] = {"=k", "=k", "=k", "=k", "=n", "=n", "=n", "=n", "=n", "=n", "=n", "=k", "=k",
+                   "=n", "=k", "=n", "=n"},
     [INV_LOWER_RMW] = {"=k", "=k", "=k", "=k", "=n", "=n", "=n", "=n", "=n", "=n", "=n", "=k", "=k",
                        "=n", "=k", "=n", "=n"},
     [INV_OTHER] = {"=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k", "=k",
@@ -314,9 +314,9 @@ static char message_letter(const struct effect *e)
 {
     switch ((enum galene_kind)e->code) {
     case GALENE_ACK:
-        return (e->flags & GALENE_F_NACK) != 0 ? 'n' : 'k';
+        return (e->flags & GALENE_F_HIGHER) != 0 ? 'n' : 'k';
     case GALENE_NOPE:
-        return (e->flags & GALENE_F_NEWER) != 0 ? 'w' : 'o';
+        return (e->flags & GALENE_F_HIGHER) != 0 ? 'w' : 'o';
     case GALENE_UPD:
         return e->kind == EFF_SEND ? 'u' : 'U';
     case GALENE_REPORT:

@@ -41,11 +41,8 @@ static nodeset stayed(const struct slot *slot, const struct view *view)
 /* Who has to answer, and has not. */
 static nodeset owed(const struct slot *slot, const struct event *event)
 {
-    nodeset want = galene_aux_get(slot).want;
     nodeset others = galene_others(event);
-    if (slot->kind == GALENE_FLOW_WRITE && rule(event, GALENE_RULE_NEWCOMERS)) {
-        want = others;
-    }
+    nodeset want = slot->kind == GALENE_FLOW_WRITE ? others : galene_aux_get(slot).want;
     return want & others & ~slot->acked;
 }
 
@@ -112,13 +109,20 @@ static bool answers(const struct slot *mine, const struct msg *msg)
     return false;
 }
 
-static void refused(struct slot *mine, const struct msg *msg, struct effects *fx)
+/* An ACK that names a higher timestamp: an RMW is lost, a write the loser, if the key did not know. */
+static void refused(struct slot *mine, const struct event *event, struct effects *fx)
 {
-    if (mine->kind == GALENE_FLOW_WRITE && (mine->flags & SLOT_RMW) != 0 && msg->ts != 0) {
-        mine->ts = msg->ts;
-        step_key(fx, KEY_CODE_NACK);
-    } else {
-        galene_drop(fx, ENGINE_DROP_INVALID);
+    struct galene_aux aux = galene_aux_get(mine);
+    if (mine->kind != GALENE_FLOW_WRITE || event->msg->ts <= mine->ts) {
+        galene_drop(fx, ENGINE_DROP_SLOT); /* of an INV before this one's last */
+        return;
+    }
+    aux.known = event->msg->ts;
+    galene_aux_set(mine, aux);
+    mine->acked |= nodeset_of(event->from);
+    step_key(fx, KEY_CODE_HIGHER);
+    if ((mine->flags & SLOT_RMW) == 0 && galene_complete(mine, event)) {
+        step_key(fx, KEY_CODE_COMPLETE);
     }
 }
 
@@ -128,15 +132,17 @@ static void flow_message(struct slot *mine, const struct event *event, struct ef
     if (!galene_admitted(event, fx)) {
         return;
     }
-    if (!answers(mine, msg) || !nodeset_has(owed(mine, event), event->from)) {
+    bool stale = mine->kind == GALENE_FLOW_WRITE && (msg->flags & GALENE_F_HIGHER) == 0 &&
+                 msg->ts != mine->ts;
+    if (!answers(mine, msg) || stale || !nodeset_has(owed(mine, event), event->from)) {
         galene_drop(fx, ENGINE_DROP_SLOT);
         return;
     }
-    if (msg->kind == GALENE_ACK && (msg->flags & GALENE_F_NACK) != 0) {
-        refused(mine, msg, fx);
+    if ((msg->flags & GALENE_F_HIGHER) != 0 && msg->kind == GALENE_ACK) {
+        refused(mine, event, fx);
         return;
     }
-    if (msg->kind == GALENE_NOPE && (msg->flags & GALENE_F_NEWER) != 0) {
+    if ((msg->flags & GALENE_F_HIGHER) != 0) {
         mine->ts = msg->ts;
         step_key(fx, KEY_CODE_NEWER);
         return;
@@ -173,17 +179,22 @@ static void flow_view(struct slot *mine, const struct event *event, struct effec
 {
     nodeset same = stayed(mine, event->view) & ~nodeset_of(event->self);
     nodeset fresh = galene_others(event) & ~same;
+    bool write = mine->kind == GALENE_FLOW_WRITE;
     struct galene_aux aux = galene_aux_get(mine);
-    aux.want &= same;
     mine->acked &= same;
-    galene_aux_set(mine, aux);
+    if (!write) {
+        aux.want &= same;
+        galene_aux_set(mine, aux);
+    }
     mine->epoch = event->view->epoch;
     if (mine->kind == GALENE_FLOW_RESCUE || (mine->kind == GALENE_FLOW_MOVE && aux.want == 0)) {
         step_key(fx, KEY_CODE_ABORT);
         return;
     }
-    if (mine->kind == GALENE_FLOW_WRITE && rule(event, GALENE_RULE_NEWCOMERS)) {
+    if (write && rule(event, GALENE_RULE_NEWCOMERS)) {
         ask(mine, fx, fresh, GALENE_INV); /* K5 */
+    } else if (write) {
+        mine->acked |= fresh;
     }
     if (reports(mine)) {
         /* L8: what somebody who is gone has reported may be gone with him. */

@@ -17,6 +17,7 @@ const char *const galene_rule_names[GALENE_RULES] = {
     [GALENE_RULE_READ_VALID] = "read_valid",
     [GALENE_RULE_RMW_STEP] = "rmw_step",
     [GALENE_RULE_NACK] = "nack",
+    [GALENE_RULE_NAMED] = "named",
     [GALENE_RULE_NEWCOMERS] = "newcomers",
     [GALENE_RULE_UPD_TS] = "upd_ts",
     [GALENE_RULE_UPD_GENERATION] = "upd_generation",

@@ -35,6 +35,7 @@ enum galene_rule {
     GALENE_RULE_READ_VALID,     /* 2: a cached key is read only in Valid */
     GALENE_RULE_RMW_STEP,       /* K4: an RMW adds 1 to the version, a write 2 */
     GALENE_RULE_NACK,           /* K4: who knows a higher timestamp refuses an RMW */
+    GALENE_RULE_NAMED,          /* K4: ... and names it to a write, which is the loser then */
     GALENE_RULE_NEWCOMERS,      /* K5: members of a newer view get the INV and are waited for */
     GALENE_RULE_UPD_TS,         /* K6: an UPD counts only at its own timestamp ... */
     GALENE_RULE_UPD_GENERATION, /* K6: ... and generation */

@@ -176,6 +176,18 @@ static void update_plain(struct key_step *s)
     }
 }
 
+static void send_inv(struct key_step *s, const struct slot *slot)
+{
+    nodeset others = galene_others(s->event);
+    if (others != 0) {
+        struct effect *e = galene_bcast(s, others, GALENE_INV);
+        e->ts = slot->ts;
+        e->slot = slot->ref;
+        e->gen = slot->gen;
+        e->flags = (slot->flags & SLOT_RMW) != 0 ? GALENE_F_RMW : 0;
+    }
+}
+
 /* 3, K4. In Lost this heals the key: the value does not depend on the one that is gone. */
 static void issue_write(struct key_step *s)
 {
@@ -198,11 +210,7 @@ static void issue_write(struct key_step *s)
     }
     effects_add(s->fx, EFF_HOLD);
     galene_set_state(s, GALENE_WRITE);
-    struct effect *e = galene_bcast(s, others, GALENE_INV);
-    e->ts = meta->ts;
-    e->slot = s->spare->ref;
-    e->gen = s->spare->gen;
-    e->flags = s->event->rmw ? GALENE_F_RMW : 0;
+    send_inv(s, s->spare);
 }
 
 static bool given_up(const struct key_step *s)
@@ -314,19 +322,33 @@ static void write_complete(struct key_step *s)
     }
 }
 
-/* 9: it never takes effect, and what beat it becomes known here with its refusal. */
+/* 9: what beats it becomes known here by an answer, not by its INV. An RMW never takes effect then.
+ * A write is the loser, unless what beats it is a dead member's, which nobody will complete: it goes
+ * above it. */
 static void write_refused(struct key_step *s)
 {
     struct key_meta *meta = s->meta;
-    if (s->mine->ts > meta->ts) {
-        meta->ts = s->mine->ts;
+    uint64_t known = galene_aux_get(s->mine).known;
+    bool rmw = (meta->flags & KEY_RMW) != 0;
+    if (meta->state == GALENE_WRITE && known > meta->ts && !rmw && galene_is_dead(s, known)) {
+        meta->ts = known;
+        meta->ts = next_ts(s, 2);
+        s->mine->ts = meta->ts;
+        s->mine->acked = 0;
+        send_inv(s, s->mine);
+        return;
+    }
+    if (known > meta->ts) {
+        meta->ts = known;
         galene_set_state(s, GALENE_INVALID);
-    } else if (meta->state == GALENE_WRITE) {
+    } else if (rmw && meta->state == GALENE_WRITE) {
         galene_set_state(s, GALENE_INVALID); /* no correct member says so */
     }
-    galene_end(s, FLOW_CODE_LOST);
-    if (meta->state == GALENE_VALID) {
-        galene_wake(s);
+    if (rmw) {
+        galene_end(s, FLOW_CODE_LOST);
+        if (meta->state == GALENE_VALID) {
+            galene_wake(s);
+        }
     }
 }
 
@@ -337,7 +359,7 @@ static void write_flow(struct key_step *s)
     }
     if (s->event->code == KEY_CODE_COMPLETE) {
         write_complete(s);
-    } else if (s->event->code == KEY_CODE_NACK) {
+    } else if (s->event->code == KEY_CODE_HIGHER) {
         write_refused(s);
     }
 }
@@ -354,15 +376,16 @@ static void take_inv(struct key_step *s)
     bool rmw = (m->flags & GALENE_F_RMW) != 0;
     bool higher = m->ts > meta->ts || !rule(s, GALENE_RULE_HIGHER);
     struct effect *e;
+    if (same && !higher && !rule(s, GALENE_RULE_ACK_ALWAYS)) {
+        return;
+    }
     if (same && higher) {
         meta->ts = m->ts;
         galene_set_state(s, GALENE_INVALID);
-    } else if (same && rmw && m->ts < meta->ts && rule(s, GALENE_RULE_NACK)) {
+    } else if (same && m->ts < meta->ts && rule(s, rmw ? GALENE_RULE_NACK : GALENE_RULE_NAMED)) {
         e = galene_answer(s, GALENE_ACK);
-        e->flags = GALENE_F_NACK;
+        e->flags = GALENE_F_HIGHER;
         e->ts = meta->ts;
-        return;
-    } else if (same && !rule(s, GALENE_RULE_ACK_ALWAYS)) {
         return;
     }
     e = galene_answer(s, GALENE_ACK);

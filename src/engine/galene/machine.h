@@ -42,7 +42,10 @@ enum { SLOT_RMW = 1 };
  * that somebody knows (RESCUE). slot.acked: who has answered. slot.epoch: of the view that counts.
  * slot.aux holds this: */
 struct galene_aux {
-    nodeset want;        /* who shall answer, unless it is gone; all others for a WRITE */
+    union {
+        nodeset want;   /* who shall answer, unless it is gone; of a WRITE all others shall */
+        uint64_t known; /* WRITE: the higher timestamp that the last refusal named */
+    };
     uint16_t generation; /* of the key's stay in the hot set */
     uint16_t reserved[3];
 };
@@ -62,9 +65,9 @@ static inline void galene_aux_set(struct slot *slot, struct galene_aux aux)
 
 /* EFF_KEY -> EV_FLOW, beside KEY_CODE_COMPLETE: all have answered. */
 enum {
-    KEY_CODE_NACK = CODE_ENGINE_FIRST, /* slot.ts: what the member that refused the RMW knows */
-    KEY_CODE_NEWER,                    /* slot.ts: what somebody knows about the orphan */
-    KEY_CODE_ABORT,                    /* nobody is left who could answer, or it took too long */
+    KEY_CODE_HIGHER = CODE_ENGINE_FIRST, /* somebody knows the higher timestamp aux.known */
+    KEY_CODE_NEWER,                      /* slot.ts: what somebody knows about the orphan */
+    KEY_CODE_ABORT,                      /* nobody is left who could answer, or it took too long */
 };
 
 /* EFF_FLOW -> EV_KEY, beside the node's. */
@@ -124,6 +127,8 @@ void galene_rescue(struct key_step *s);
 /* Whether nobody is left who would make the key Valid without being asked. */
 bool galene_orphaned(const struct key_step *s);
 bool galene_leaving(struct key_step *s);
+/* Whether the timestamp is of a process that is no member any more. */
+bool galene_is_dead(const struct key_step *s, uint64_t ts);
 
 /* ---- flow.c ---- */
 void galene_flow(struct slot *mine, const struct event *event, struct effects *fx);

@@ -26,7 +26,7 @@ struct shape {
 static const struct shape shapes[GALENE_KEY_END] = {
     [GALENE_INV] =
         {.key = true, .slot = true, .generation = true, .ts = TS_ALWAYS, .flags = GALENE_F_RMW},
-    [GALENE_ACK] = {.slot = true, .ts = TS_OR_ZERO, .flags = GALENE_F_NACK},
+    [GALENE_ACK] = {.slot = true, .ts = TS_OR_ZERO, .flags = GALENE_F_HIGHER},
     [GALENE_UPD] = {.key = true, .value = true, .generation = true, .ts = TS_ALWAYS},
     [GALENE_ENTER] = {.key = true, .slot = true, .generation = true, .ts = TS_ALWAYS},
     [GALENE_LEAVE] = {.key = true, .slot = true, .generation = true},
@@ -35,7 +35,7 @@ static const struct shape shapes[GALENE_KEY_END] = {
     [GALENE_ITEM] =
         {.key = true, .value = true, .slot = true, .ts = TS_ALWAYS, .flags = GALENE_F_LOST},
     [GALENE_QUERY] = {.key = true, .slot = true, .generation = true, .ts = TS_ALWAYS},
-    [GALENE_NOPE] = {.slot = true, .ts = TS_OR_ZERO, .flags = GALENE_F_NEWER},
+    [GALENE_NOPE] = {.slot = true, .ts = TS_OR_ZERO, .flags = GALENE_F_HIGHER},
 };
 
 enum engine_route galene_route(const struct msg *msg)
@@ -49,7 +49,7 @@ enum engine_route galene_route(const struct msg *msg)
 static const char *ts_invalid(const struct shape *shape, const struct msg *m)
 {
     if (m->ts == 0) {
-        bool wanted = shape->ts == TS_ALWAYS || (m->flags & GALENE_F_NEWER) != 0;
+        bool wanted = shape->ts == TS_ALWAYS || (m->flags & GALENE_F_HIGHER) != 0;
         return wanted ? "no timestamp" : NULL;
     }
     if (shape->ts == TS_NONE) {

@@ -9,8 +9,8 @@
  * by what answers it; arg is the generation of the key's stay in the hot set. */
 enum galene_kind {
     GALENE_INV = 1, /* key, ts, slot, arg */
-    GALENE_ACK,     /* slot: answers INV, ENTER, DROP, ITEM; with GALENE_F_NACK to an INV ts: of
-                       the key there */
+    GALENE_ACK,     /* slot: answers INV, with its ts, and ENTER, DROP, ITEM; with GALENE_F_HIGHER
+                       to an INV ts: the higher one of the key there */
     GALENE_UPD,     /* key, value, ts, arg */
     GALENE_ENTER,   /* key, ts, slot, arg */
     GALENE_LEAVE,   /* key, slot, arg */
@@ -19,16 +19,15 @@ enum galene_kind {
     GALENE_ITEM,    /* key, value, ts, slot: a key that moves to a new home; with GALENE_F_LOST
                        there is no value: it is lost */
     GALENE_QUERY,   /* key, ts, slot, arg: "are you Valid at ts?" */
-    GALENE_NOPE,    /* slot; with GALENE_F_NEWER ts: the higher one that is known there */
+    GALENE_NOPE,    /* slot; with GALENE_F_HIGHER ts: the higher one that is known there */
     GALENE_KEY_END,
     /* The slot map's begin at GALENE_HOMES_FIRST. */
 };
 
 enum galene_msg_flag {
-    GALENE_F_RMW = 1 << 0,   /* INV */
-    GALENE_F_NACK = 1 << 1,  /* ACK */
-    GALENE_F_NEWER = 1 << 2, /* NOPE */
-    GALENE_F_LOST = 1 << 3,  /* ITEM */
+    GALENE_F_RMW = 1 << 0,    /* INV */
+    GALENE_F_HIGHER = 1 << 1, /* ACK, NOPE */
+    GALENE_F_LOST = 1 << 2,   /* ITEM */
 };
 
 #define GALENE_VERSION_MAX ((1ull << (64u - STAMP_CID_BITS)) - 8u)

@@ -306,13 +306,18 @@ void galene_move(struct key_step *s)
 
 /* ---- Orphans ---- */
 
+/* A c_id that was not handed out yet belongs to a member of a view that another worker of this node
+ * knows already. */
+bool galene_is_dead(const struct key_step *s, uint64_t ts)
+{
+    uint32_t cid = stamp_cid(ts);
+    return cid < s->view->next_cid && view_cid_owner(s->view, cid) == NODE_NONE;
+}
+
 bool galene_orphaned(const struct key_step *s)
 {
-    uint32_t cid = stamp_cid(s->meta->ts);
-    /* A c_id that was not handed out yet belongs to a member of a view that another worker of this
-     * node knows already. */
-    bool dead = cid < s->view->next_cid && view_cid_owner(s->view, cid) == NODE_NONE;
-    return s->meta->state == GALENE_INVALID && (dead || s->event->home.state == HOME_LOST);
+    return s->meta->state == GALENE_INVALID &&
+           (galene_is_dead(s, s->meta->ts) || s->event->home.state == HOME_LOST);
 }
 
 void galene_rescue(struct key_step *s)
@@ -480,7 +485,7 @@ static void take_query(struct key_step *s)
     }
     struct effect *e = galene_answer(s, GALENE_NOPE);
     if (same && meta->ts > m->ts) {
-        e->flags = GALENE_F_NEWER;
+        e->flags = GALENE_F_HIGHER;
         e->ts = meta->ts;
     }
 }
