@@ -281,7 +281,13 @@ bool ordered_serves(const struct worker *w, uint8_t index)
 
 bool ordered_issues(const struct worker *w, uint8_t index)
 {
-    return w->node->spaces[index].ops->ready == NULL || w->ready_told[index] == w->view.epoch;
+    const struct node *n = w->node;
+    const struct engine_ops *ops = n->spaces[index].ops;
+    /* A worker that is still in an older epoch takes what a member that is gone has to say, which
+     * may drop the entry that this one writes (docs/protocols/galene.md, L9). */
+    bool all = (ops->traits & ENGINE_HOMED) == 0 ||
+               atomic_load_explicit(&n->adopted, memory_order_acquire) == w->view.epoch;
+    return ops->ready == NULL || (w->ready_told[index] == w->view.epoch && all);
 }
 
 uint32_t ordered_look(const struct worker *w)

@@ -585,11 +585,10 @@ void step_key(struct worker *w, struct step *s)
 
 static enum step_word step_task(struct worker *w, struct step *s, struct bytes key, uint64_t hash)
 {
-    const struct node *n = w->node;
     /* The members that a flow asks are those of this worker's view; no other worker of this node
-     * may still acknowledge anything in an older one (docs/protocols/galene.md, K5). */
-    if (list_empty(&w->flows_free) || !ordered_issues(w, s->space) ||
-        atomic_load_explicit(&n->adopted, memory_order_acquire) != w->view.epoch) {
+     * may still acknowledge anything in an older one (docs/protocols/galene.md, K5): so it must be
+     * one that issues updates. */
+    if (list_empty(&w->flows_free) || !ordered_issues(w, s->space)) {
         return STEP_LATER;
     }
     s->key = key;

@@ -34,8 +34,13 @@ bool rig_can_serve(const struct rig *r, uint8_t node, uint8_t worker)
 
 bool rig_issues(const struct rig *r, uint8_t node, uint8_t worker)
 {
-    const struct rig_node *n = &r->nodes[node];
-    return r->maps[n->map].epoch == n->workers[worker].view.epoch;
+    const struct rig_worker *w = &r->nodes[node].workers[worker];
+    for (uint8_t i = 0; i < r->workers; i++) {
+        if (r->nodes[node].workers[i].view.epoch < w->view.epoch) {
+            return false;
+        }
+    }
+    return w->ready == w->view.epoch;
 }
 
 struct event rig_event(struct rig *r, uint8_t node, uint8_t worker, enum ev_kind kind)

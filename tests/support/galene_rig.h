@@ -70,6 +70,7 @@ struct rig_mail {
 
 struct rig_worker {
     struct view view; /* the one that it has adopted */
+    uint32_t ready;   /* the epoch in which it had a map of that epoch */
     struct slot slots[RIG_SLOTS];
     uint32_t op[RIG_SLOTS];   /* that waits for the slot */
     uint32_t held[RIG_SLOTS]; /* EFF_HOLD: the operation whose value waits */

@@ -117,6 +117,16 @@ static void announce_epoch(struct rig *r)
     announce(r, home);
 }
 
+static void look_ready(struct rig *r, uint8_t node)
+{
+    struct rig_node *n = &r->nodes[node];
+    for (uint8_t w = 0; w < r->workers; w++) {
+        if (n->workers[w].view.epoch == r->maps[n->map].epoch) {
+            n->workers[w].ready = n->workers[w].view.epoch;
+        }
+    }
+}
+
 void rig_learn(struct rig *r, uint8_t node)
 {
     struct rig_node *n = &r->nodes[node];
@@ -128,6 +138,7 @@ void rig_learn(struct rig *r, uint8_t node)
     if (n->map + 1 < r->nmaps && r->maps[n->map + 1].epoch <= epoch) {
         n->map++;
     }
+    look_ready(r, node);
 }
 
 static bool moving_from(const struct rig *r, uint8_t node)
@@ -266,6 +277,7 @@ void rig_admit(struct rig *r, uint8_t node)
     node_new(r, node, view);
     announce_epoch(r);
     r->nodes[node].map = r->nmaps - 1;
+    look_ready(r, node);
 }
 
 void rig_adopt(struct rig *r, uint8_t node, uint8_t worker)
@@ -277,6 +289,7 @@ void rig_adopt(struct rig *r, uint8_t node, uint8_t worker)
         return;
     }
     w->view = *view;
+    look_ready(r, node);
     for (uint32_t i = 1; i < RIG_SLOTS; i++) {
         if (w->slots[i].kind != GALENE_FLOW_FREE) {
             rig_flow_step(r, node, worker, i, EV_VIEW, 0, NULL, NODE_NONE, 0);
@@ -330,6 +343,7 @@ void rig_init(struct rig *r, uint8_t n, uint8_t workers, bool empty, uint64_t ru
     for (uint8_t i = 0; i < n; i++) {
         node_new(r, i, view);
         r->nodes[i].map = 1;
+        look_ready(r, i);
     }
     if (!empty) {
         r->nodes[0].value = first;
