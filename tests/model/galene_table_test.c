@@ -89,8 +89,9 @@ static const char *const row_names[ROWS] = {
 
 /* A cell: the next state's letter (as in `letters`, or '=': the same), then the effects in their
  * order: P parks, A stores, F forgets, H holds aside, I issues, L later, X -LOSTSLOT, W wakes,
- * D ignores, f tells the flow that it ends, and messages: k ACK, n ACK that names a higher timestamp, r REPORT, o NOPE, w NOPE
- * with what is newer, u UPD to one, U to all, v INV, e ENTER, l LEAVE, q QUERY, m ITEM. */
+ * D ignores, f tells the flow that it ends, and messages: k ACK, n ACK that names a higher
+ * timestamp, r REPORT, o NOPE, w NOPE that does, u UPD to one, U to all, v INV, e ENTER, l LEAVE,
+ * q QUERY, m ITEM. */
 static const char letters[GALENE_STATES] = {
     [GALENE_NONE] = '.',     [GALENE_HOME] = 'h',    [GALENE_ENTERING] = 'e',
     [GALENE_VALID] = 'v',    [GALENE_INVALID] = 'i', [GALENE_WRITE] = 'w',

@@ -109,7 +109,8 @@ static bool answers(const struct slot *mine, const struct msg *msg)
     return false;
 }
 
-/* An ACK that names a higher timestamp: an RMW is lost, a write the loser, if the key did not know. */
+/* An ACK that names a higher timestamp: an RMW is lost; a write is the loser, if the key did not
+ * know. */
 static void refused(struct slot *mine, const struct event *event, struct effects *fx)
 {
     struct galene_aux aux = galene_aux_get(mine);

@@ -323,8 +323,8 @@ static void write_complete(struct key_step *s)
 }
 
 /* 9: what beats it becomes known here by an answer, not by its INV. An RMW never takes effect then.
- * A write is the loser, unless what beats it is a dead member's, which nobody will complete: it goes
- * above it. */
+ * A write is the loser, unless what beats it is a dead member's, which nobody will complete: it
+ * goes above it. */
 static void write_refused(struct key_step *s)
 {
     struct key_meta *meta = s->meta;
