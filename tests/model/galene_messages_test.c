@@ -52,6 +52,7 @@ static void test_flags(void **state)
     } known[] = {{GALENE_INV, GALENE_F_RMW},
                  {GALENE_ACK, GALENE_F_HIGHER},
                  {GALENE_NOPE, GALENE_F_HIGHER},
+                 {GALENE_NOPE, GALENE_F_ABSENT},
                  {GALENE_ITEM, GALENE_F_LOST}};
     for (uint32_t k = GALENE_INV; k < GALENE_KEY_END; k++) {
         for (uint32_t bit = 0; bit < 8; bit++) {

@@ -143,6 +143,11 @@ static void flow_message(struct slot *mine, const struct event *event, struct ef
         refused(mine, event, fx);
         return;
     }
+    if (mine->kind == GALENE_FLOW_RESCUE && (mine->flags & SLOT_HOME) != 0) {
+        bool absent = (msg->flags & GALENE_F_ABSENT) != 0;
+        step_key(fx, absent ? KEY_CODE_UNWANTED : KEY_CODE_ABORT);
+        return;
+    }
     if ((msg->flags & GALENE_F_HIGHER) != 0) {
         mine->ts = msg->ts;
         step_key(fx, KEY_CODE_NEWER);

@@ -445,7 +445,11 @@ static void waited(struct key_step *s)
     if (settled && meta->owner == 0 && (meta->flags & KEY_KEEPER) != 0) {
         meta->flags &= (uint8_t)~KEY_LEAVING; /* who wanted it to leave did not come again */
     }
-    bool busy = meta->state == GALENE_VALID && (meta->owner != 0 || galene_leaving(s));
+    bool leaving = settled && galene_leaving(s);
+    bool busy = meta->state == GALENE_VALID && (meta->owner != 0 || leaving);
+    if (leaving && meta->owner == 0) {
+        galene_ask_home(s); /* L7 */
+    }
     if (meta->state == GALENE_INVALID) {
         galene_rescue(s);
     } else if (meta->state == GALENE_NONE || meta->state == GALENE_HOME ||

@@ -36,7 +36,10 @@ enum galene_flow {
 enum { LEAVE_REPORTS, LEAVE_DROPS };
 
 /* slot.flags */
-enum { SLOT_RMW = 1 };
+enum {
+    SLOT_RMW = 1,
+    SLOT_HOME = 2, /* a RESCUE that asks the home alone whether it still wants the key to leave */
+};
 
 /* slot.ts: the write's; the highest reported one (LEAVE); the one asked about, then the newer one
  * that somebody knows (RESCUE). slot.acked: who has answered. slot.epoch: of the view that counts.
@@ -66,6 +69,7 @@ static inline void galene_aux_set(struct slot *slot, struct galene_aux aux)
 /* EFF_KEY -> EV_FLOW, beside KEY_CODE_COMPLETE: all have answered. */
 enum {
     KEY_CODE_HIGHER = CODE_ENGINE_FIRST, /* somebody knows the higher timestamp aux.known */
+    KEY_CODE_UNWANTED,                   /* the home knows nothing of a leave */
     KEY_CODE_NEWER,                      /* slot.ts: what somebody knows about the orphan */
     KEY_CODE_ABORT,                      /* nobody is left who could answer, or it took too long */
 };
@@ -124,6 +128,8 @@ void galene_hot(struct key_step *s);
 void galene_move(struct key_step *s);
 /* The key is Invalid for long, or its writer or home is gone: asks the others, if it may. */
 void galene_rescue(struct key_step *s);
+/* The key is to leave, its slot is lost, and a member has the home's number: asks it, if it may. */
+void galene_ask_home(struct key_step *s);
 /* Whether nobody is left who would make the key Valid without being asked. */
 bool galene_orphaned(const struct key_step *s);
 bool galene_leaving(struct key_step *s);

@@ -35,7 +35,7 @@ static const struct shape shapes[GALENE_KEY_END] = {
     [GALENE_ITEM] =
         {.key = true, .value = true, .slot = true, .ts = TS_ALWAYS, .flags = GALENE_F_LOST},
     [GALENE_QUERY] = {.key = true, .slot = true, .generation = true, .ts = TS_ALWAYS},
-    [GALENE_NOPE] = {.slot = true, .ts = TS_OR_ZERO, .flags = GALENE_F_HIGHER},
+    [GALENE_NOPE] = {.slot = true, .ts = TS_OR_ZERO, .flags = GALENE_F_HIGHER | GALENE_F_ABSENT},
 };
 
 enum engine_route galene_route(const struct msg *msg)

@@ -28,6 +28,7 @@ enum galene_msg_flag {
     GALENE_F_RMW = 1 << 0,    /* INV */
     GALENE_F_HIGHER = 1 << 1, /* ACK, NOPE */
     GALENE_F_LOST = 1 << 2,   /* ITEM */
+    GALENE_F_ABSENT = 1 << 3, /* NOPE: there is no entry of this stay */
 };
 
 #define GALENE_VERSION_MAX ((1ull << (64u - STAMP_CID_BITS)) - 8u)

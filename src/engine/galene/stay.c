@@ -24,10 +24,12 @@ static struct effect *bcast_for(struct key_step *s, const struct slot *slot, nod
     return e;
 }
 
-/* L7: the home that wanted it to leave is gone. */
+/* L7: the home that wanted it to leave is gone. (A slot is lost as well when the node dies that it
+ * was moving to; then its home still says what becomes of the key.) */
 bool galene_leaving(struct key_step *s)
 {
-    if (s->event->home.state == HOME_LOST) {
+    const struct slot_home *home = &s->event->home;
+    if (home->state == HOME_LOST && !nodeset_has(s->view->live, home->home)) {
         s->meta->flags &= (uint8_t)~KEY_LEAVING;
     }
     return (s->meta->flags & KEY_LEAVING) != 0 && rule(s, GALENE_RULE_LEAVING);
@@ -342,6 +344,22 @@ void galene_rescue(struct key_step *s)
     bcast_for(s, s->spare, others, GALENE_QUERY)->ts = meta->ts;
 }
 
+void galene_ask_home(struct key_step *s)
+{
+    struct key_meta *meta = s->meta;
+    nodeset home = nodeset_of(s->event->home.home) & galene_others(s->event);
+    if ((meta->flags & (KEY_ASKING | KEY_KEEPER)) != 0 || home == 0 ||
+        s->event->home.state != HOME_LOST || s->spare == NULL ||
+        s->spare->kind != GALENE_FLOW_FREE) {
+        return;
+    }
+    meta->flags |= KEY_ASKING;
+    galene_slot_open(s->spare, GALENE_FLOW_RESCUE, s, home);
+    s->spare->flags = SLOT_HOME;
+    s->spare->deadline_us = s->event->now_us + s->config->rescue_us + 1;
+    bcast_for(s, s->spare, home, GALENE_QUERY)->ts = meta->ts;
+}
+
 static void rescue_flow(struct key_step *s)
 {
     struct key_meta *meta = s->meta;
@@ -350,7 +368,10 @@ static void rescue_flow(struct key_step *s)
     if (same) {
         meta->flags &= (uint8_t)~KEY_ASKING;
     }
-    if (open && s->event->code == KEY_CODE_NEWER && s->mine->ts > meta->ts) {
+    if (same && s->event->code == KEY_CODE_UNWANTED) {
+        meta->flags &= (uint8_t)~KEY_LEAVING;
+        galene_wake(s);
+    } else if (open && s->event->code == KEY_CODE_NEWER && s->mine->ts > meta->ts) {
         meta->ts = s->mine->ts;
         galene_set_state(s, GALENE_INVALID);
     } else if (open && s->event->code == KEY_CODE_COMPLETE && s->mine->ts == meta->ts &&
@@ -484,6 +505,7 @@ static void take_query(struct key_step *s)
         return;
     }
     struct effect *e = galene_answer(s, GALENE_NOPE);
+    e->flags = same ? 0 : GALENE_F_ABSENT;
     if (same && meta->ts > m->ts) {
         e->flags = GALENE_F_HIGHER;
         e->ts = meta->ts;
