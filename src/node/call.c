@@ -715,7 +715,7 @@ void call_run(struct worker *w, struct call *c)
         }
         return;
     }
-    if (forward_aside(w, c)) {
+    if (forward_first(w, c)) {
         return;
     }
     if (c->remote && space_of(w, c)->lanes && lanes_clogged(w)) {

@@ -417,6 +417,20 @@ void forward_take(struct worker *w, const struct msg *msg, uint64_t hash, uint8_
     }
 }
 
+uint32_t worker_under_way(const struct worker *w)
+{
+    uint32_t n = 0;
+    list_each(link, &w->forward.remotes)
+    {
+        n++;
+    }
+    list_each(link, &w->flows)
+    {
+        n += w->node->spaces[list_entry(link, struct flow, link)->space].homes != NULL;
+    }
+    return n;
+}
+
 /* ---- Both ---- */
 
 void forward_go(struct worker *w, struct call *c, struct forward_route route)
@@ -435,10 +449,31 @@ void forward_go(struct worker *w, struct call *c, struct forward_route route)
     }
 }
 
-bool forward_aside(struct worker *w, struct call *c)
+/* A node that has given all its slots away executes nothing for others, not even on a cached key:
+ * it is about to leave, and nobody would decide the update. */
+static bool sends_all_on(struct worker *w, struct call *c)
+{
+    if (!c->remote || !atomic_load_explicit(&space_of(w, c)->left, memory_order_acquire)) {
+        return false;
+    }
+    struct forward_route route = forward_route(w, c);
+    if (route.place == FORWARD_HERE) {
+        return false;
+    }
+    forward_go(w, c, route);
+    return true;
+}
+
+bool forward_first(struct worker *w, struct call *c)
 {
     const struct space *space = space_of(w, c);
     uint8_t self = w->node->config.self;
+    if (space->homes == NULL) {
+        return false;
+    }
+    if (sends_all_on(w, c)) {
+        return true;
+    }
     if (!space->exclusive || c->own || c->remote ||
         !slot_home_is(homes_of(space, c->op.key), self) || owner_of(w, c->op.key) == w->index) {
         return false;

@@ -591,8 +591,9 @@ void forward_deinit(struct worker *w);
 struct forward_route forward_route(const struct worker *w, const struct call *c);
 /* Sends the call there, or says what else becomes of it; not FORWARD_HERE. No lock is held. */
 void forward_go(struct worker *w, struct call *c, struct forward_route route);
-/* Takes the call to the one worker here that touches its key, if that is another one. */
-bool forward_aside(struct worker *w, struct call *c);
+/* Takes the call elsewhere before anybody looks for its key: to the one worker here that touches
+ * it, or to its home if this node is about to leave. */
+bool forward_first(struct worker *w, struct call *c);
 /* The call waits no more for its answer, nor for its turn. */
 void forward_detach(struct worker *w, struct call *c);
 /* The answer of a remote call; its end. */

@@ -219,7 +219,8 @@ static bool serve_round(struct server_worker *w)
     more = more || may_ask(w) || w->handed_bytes >= ROUND_BYTES_MAX;
     if (phase == SERVER_DRAINING) {
         /* release: pairs with the acquire in drained (control.c). */
-        atomic_store_explicit(&w->in_flight_told, w->in_flight + 1, memory_order_release);
+        atomic_store_explicit(&w->in_flight_told, w->in_flight + worker_under_way(w->node) + 1,
+                              memory_order_release);
     }
     if (w->index == 0) {
         control_round(w, flags);

@@ -23,6 +23,7 @@
 #define DEPTH 4u   /* of a pipeline */
 #define COUNTERS 6u
 #define SEEN_MAX 65536u
+#define SEEDS 6u
 
 static const struct galene_config galene = {.retry_us = 2000, .rescue_us = 50000};
 
@@ -53,6 +54,8 @@ struct churn {
     bool asking;
     uint64_t answers[COUNTERS];
     uint64_t errors, unknown, lost;
+    uint32_t draining; /* this node's clients ask for nothing more */
+    uint32_t leaving;  /* this node's errors do not count; NODES: all do */
     uint64_t words[3]; /* by enum step_word */
 };
 
@@ -67,7 +70,8 @@ static bool churn_request(void *context, uint32_t node, uint32_t worker,
     struct churn *churn = context;
     uint32_t i = (uint32_t)random_below(&churn->random, CLIENTS);
     struct client *client = &churn->clients[node][worker][i];
-    if (!churn->asking || client->open == DEPTH || random_below(&churn->random, 4) == 0) {
+    if (!churn->asking || node == churn->draining || client->open == DEPTH ||
+        random_below(&churn->random, 4) == 0) {
         return false;
     }
     uint32_t which = (uint32_t)random_below(&churn->random, COUNTERS);
@@ -108,7 +112,7 @@ static void churn_reply(void *context, uint32_t node, uint32_t worker, const str
     client->first = (client->first + 1) % DEPTH;
     client->open--;
     if (reply->answer.kind == ANSWER_ERROR) {
-        churn->errors++;
+        churn->errors += node != churn->leaving;
         churn->unknown += reply->answer.number == HK_ERR_UNKNOWN;
         churn->lost += reply->answer.number == HK_ERR_LOSTSLOT;
         counter->failed += client->calls[place].adds && reply->answer.number != HK_ERR_UNKNOWN;
@@ -163,6 +167,8 @@ static struct churn *begin(uint64_t seed, bool ordered, struct hot_config hot)
     struct churn *churn = calloc(1, sizeof *churn);
     assert_non_null(churn);
     random_init(&churn->random, seed);
+    churn->draining = NODES;
+    churn->leaving = NODES;
     struct cluster_config config = {
         .nodes = NODES,
         .workers = {WORKERS, WORKERS, WORKERS},
@@ -224,7 +230,7 @@ static void run_for(struct churn *churn, uint32_t steps, uint64_t *generation)
 static void counters_count_while_keys_come_and_go(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct churn *churn = begin(seed, seed % 3 == 0, (struct hot_config){.misses_max = 4});
         uint64_t generation = 0;
         churn->asking = true;
@@ -256,7 +262,7 @@ static void counters_survive_where_they_are_cached(void **state)
 {
     (void)state;
     uint64_t lost = 0;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct churn *churn = begin(seed, seed % 3 == 0, (struct hot_config){.misses_max = 4});
         uint64_t generation = 0;
         churn->asking = true;
@@ -280,11 +286,97 @@ static void counters_survive_where_they_are_cached(void **state)
     assert_true(lost > 0);
 }
 
+static bool is_drained(struct churn *churn, uint32_t node)
+{
+    uint32_t open = 0;
+    for (uint32_t k = 0; k < WORKERS; k++) {
+        open += worker_under_way(node_worker(cluster_node(churn->cluster, node), k));
+        for (uint32_t i = 0; i < CLIENTS; i++) {
+            open += churn->clients[node][k][i].open;
+        }
+    }
+    return open == 0;
+}
+
+static bool has_left(struct cluster *c, void *context)
+{
+    return !cluster_alive(c, *(const uint32_t *)context);
+}
+
+/* Whether the map of a live node says that the node is some slot's home. */
+static bool is_a_home(struct churn *churn, uint32_t node)
+{
+    for (uint32_t n = 0; n < NODES; n++) {
+        for (uint32_t i = 0; cluster_alive(churn->cluster, n) && i < HASH_SLOTS; i++) {
+            struct slot_home home = node_home(cluster_node(churn->cluster, n), 0, i);
+            if (home.state == HOME_STABLE && home.home == node) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Nodes leave and come back, one after the other. Slots move away and back, their keys with them;
+ * what a node has promised to its clients it keeps. */
+static void counters_count_while_nodes_leave_and_return(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct churn *churn = begin(seed, seed % 3 == 0, (struct hot_config){.misses_max = 4});
+        uint64_t generation = 0;
+        uint64_t handed = 0;
+        churn->asking = true;
+        if (seed % 2 == 0) {
+            cluster_disturb(churn->cluster,
+                            (struct cluster_faults){.lost = 10, .doubled = 20, .hasty = 50});
+        }
+        for (uint32_t round = 0; round < 3; round++) {
+            uint32_t node = (uint32_t)random_below(&churn->random, NODES);
+            run_for(churn, 500, &generation);
+            worker_hand_over(node_worker(cluster_node(churn->cluster, node), 0));
+            for (uint32_t i = 0; !node_handed_over(cluster_node(churn->cluster, node)); i++) {
+                assert_true(i < 500);
+                run_for(churn, 100, &generation);
+            }
+            for (uint32_t n = 0; n < NODES; n++) {
+                struct node_stats stats;
+                node_stats(cluster_node(churn->cluster, n), &stats);
+                handed += stats.handed;
+            }
+            assert_int_equal(churn->errors, 0);
+            churn->draining = node;
+            for (uint32_t i = 0; !is_drained(churn, node); i++) {
+                assert_true(i < 2000);
+                run_for(churn, 1, &generation);
+            }
+            assert_int_equal(churn->errors, 0);
+            churn->leaving = node; /* its clients have to go elsewhere, nobody else's */
+            churn->draining = NODES;
+            worker_leave(node_worker(cluster_node(churn->cluster, node), 0));
+            cluster_until(churn->cluster, has_left, &node, 5000000);
+            run_for(churn, 500, &generation);
+            cluster_restart(churn->cluster, node);
+            open_sessions(churn, node);
+            for (uint32_t i = 0; !is_a_home(churn, node); i++) {
+                assert_true(i < 500);
+                run_for(churn, 100, &generation);
+            }
+            run_for(churn, 100, &generation);
+            churn->leaving = NODES;
+            assert_int_equal(churn->lost + churn->errors, 0);
+        }
+        assert_true(handed > 0);
+        end(churn);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_count_while_keys_come_and_go),
         cmocka_unit_test(counters_survive_where_they_are_cached),
+        cmocka_unit_test(counters_count_while_nodes_leave_and_return),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
