@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -100,6 +101,7 @@ static void start_node(struct rig *r, uint32_t i, bool bootstrap)
     r->node[i].pid = fork();
     assert_true(r->node[i].pid >= 0);
     if (r->node[i].pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves no node behind */
         (void)close(ends[0]);
         run_node(r, i, bootstrap, ends[1]);
     }
