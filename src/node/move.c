@@ -16,6 +16,7 @@
 struct visit {
     const struct space *space;
     struct sweep *keys; /* the sweep's memory: it is used by one at a time */
+    uint32_t most;      /* keys */
     bool over;          /* something found no room */
     uint8_t self;
 };
@@ -35,7 +36,7 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
     if (!concerned(homes_of(v->space, key), v->self)) {
         return;
     }
-    if (keys->keys_n == SWEEP_KEYS_MAX || key.n > SWEEP_BYTES - keys->bytes_n) {
+    if (keys->keys_n == v->most || key.n > SWEEP_BYTES - keys->bytes_n) {
         v->over = true;
         return;
     }
@@ -55,13 +56,15 @@ static bool wanted(const struct worker *w, uint8_t index)
                space->mover.done_version;
 }
 
-/* Whether no more keys shall be on their way now. */
-static bool full(const struct worker *w, uint8_t index)
+/* How many more keys may be on their way now. */
+static uint32_t room(const struct worker *w, uint8_t index)
 {
     const struct space *space = &w->node->spaces[index];
-    uint32_t most =
-        w->node->config.flows_max / 4 < OPEN_MAX ? w->node->config.flows_max / 4 : OPEN_MAX;
-    return space->mover.open + SWEEP_KEYS_MAX > most || (space->lanes && lanes_clogged(w));
+    uint32_t flows = w->node->config.flows_max / 4 + 1;
+    uint32_t most = flows < OPEN_MAX ? flows : OPEN_MAX;
+    return space->mover.open >= most || (space->lanes && lanes_clogged(w))
+               ? 0
+               : most - space->mover.open;
 }
 
 static void begin(struct worker *w, struct space *space)
@@ -152,12 +155,13 @@ static void step(struct worker *w, uint8_t index)
     }
     struct visit v = {.space = space, .keys = &w->sweep, .self = w->node->config.self};
     uint32_t buckets = STEP_BUCKETS;
+    v.most = room(w, index) < SWEEP_KEYS_MAX ? room(w, index) : SWEEP_KEYS_MAX;
     w->sweep.keys_n = 0;
     w->sweep.bytes_n = 0;
     do {
         m->cursor = store_walk(space->store, w->threads[index], m->cursor, visit, &v);
         buckets--;
-    } while (m->cursor != 0 && buckets > 0 && w->sweep.keys_n < SWEEP_KEYS_MAX);
+    } while (m->cursor != 0 && buckets > 0 && w->sweep.keys_n < v.most);
     m->found |= v.over;
     for (uint32_t i = 0; i < w->sweep.keys_n; i++) {
         treat(w, index, &w->sweep.keys[i]);
@@ -170,7 +174,7 @@ static void step(struct worker *w, uint8_t index)
 void move_poll(struct worker *w)
 {
     for (uint8_t i = 0; i < SPACES_MAX; i++) {
-        if (wanted(w, i) && w->now_us >= w->node->spaces[i].mover.due_us && !full(w, i)) {
+        if (wanted(w, i) && w->now_us >= w->node->spaces[i].mover.due_us && room(w, i) > 0) {
             step(w, i);
         }
     }
@@ -182,7 +186,7 @@ uint64_t move_deadline(const struct worker *w)
     uint64_t due = UINT64_MAX;
     for (uint8_t i = 0; i < SPACES_MAX; i++) {
         uint64_t space_due = w->node->spaces[i].mover.due_us;
-        if (wanted(w, i) && !full(w, i) && space_due < due) {
+        if (wanted(w, i) && room(w, i) > 0 && space_due < due) {
             due = space_due;
         }
     }

@@ -45,7 +45,8 @@ struct load {
     struct key keys[KEYS];
     char values[KEYS][16];
     uint64_t answers, errors;
-    bool lost; /* HK_ERR_LOSTSLOT is right */
+    uint32_t flows; /* of a worker; 0: as usual */
+    bool lost;      /* HK_ERR_LOSTSLOT is right */
     uint64_t lost_answers;
 };
 
@@ -143,9 +144,10 @@ static void adjust(struct node_config *config, uint32_t node)
 {
     (void)node;
     config->calls_max = 256;
+    config->flows_max = load.flows;
 }
 
-static void begin(uint32_t nodes, uint32_t workers, uint64_t seed)
+static void begin(uint32_t nodes, uint32_t workers, uint32_t flows, uint64_t seed)
 {
     struct cluster_config config = {
         .nodes = nodes,
@@ -157,6 +159,7 @@ static void begin(uint32_t nodes, uint32_t workers, uint64_t seed)
         .seed = seed};
     memset(&load, 0, sizeof load);
     load.workers = workers;
+    load.flows = flows;
     random_init(&load.random, seed);
     for (uint32_t i = 0; i < nodes; i++) {
         config.workers[i] = workers;
@@ -260,9 +263,9 @@ static struct node_stats stats_of(uint32_t node)
 
 /* ---- Tests ---- */
 
-static void joins_and_leaves(uint32_t workers, uint64_t seed)
+static void joins_and_leaves(uint32_t workers, uint32_t flows, uint64_t seed)
 {
-    begin(4, workers, seed);
+    begin(4, workers, flows, seed);
     struct cluster *c = load.cluster;
     until_even(15, 1000000);
     /* Before it holds anything node 3 dies, and comes back with the cluster's keys elsewhere. */
@@ -311,20 +314,27 @@ static void joins_and_leaves(uint32_t workers, uint64_t seed)
 static void one_worker(void **state)
 {
     (void)state;
-    joins_and_leaves(1, 1);
+    joins_and_leaves(1, 0, 1);
 }
 
 static void two_workers(void **state)
 {
     (void)state;
-    joins_and_leaves(2, 2);
+    joins_and_leaves(2, 0, 2);
+}
+
+/* The mover leaves most of them to clients. */
+static void few_flows(void **state)
+{
+    (void)state;
+    joins_and_leaves(2, 8, 4);
 }
 
 /* A node dies: on every node its slots, and only they, say so; emptied they serve as absent. */
 static void crash(void **state)
 {
     (void)state;
-    begin(3, 2, 3);
+    begin(3, 2, 0, 3);
     struct cluster *c = load.cluster;
     until_even(7, 1000000);
     load.nodes = 7;
@@ -367,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_worker),
         cmocka_unit_test(two_workers),
+        cmocka_unit_test(few_flows),
         cmocka_unit_test(crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
