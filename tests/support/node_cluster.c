@@ -42,6 +42,7 @@ struct member {
     uint64_t generation; /* its state file */
     uint32_t epoch;
     _Atomic bool alive;
+    _Atomic(cluster_order_fn *) order; /* for worker 0's thread */
 };
 
 struct cluster {
@@ -573,7 +574,12 @@ static void *run_worker(void *argument)
 {
     struct place *p = argument;
     struct worker *w = node_worker(p->cluster->members[p->node].node, p->worker);
+    struct member *m = &p->cluster->members[p->node];
     while (!atomic_load(&p->halt)) {
+        cluster_order_fn *order = p->worker == 0 ? atomic_exchange(&m->order, NULL) : NULL;
+        if (order != NULL) {
+            order(w);
+        }
         struct poll_result r = worker_poll(w, clock_boot_us(), 32);
         assert_int_equal(r.flags, 0);
         if (r.events > 0) {
@@ -599,6 +605,12 @@ void cluster_threads(struct cluster *c)
             assert_int_equal(pthread_create(&p->thread, NULL, run_worker, p), 0);
         }
     }
+}
+
+void cluster_order(struct cluster *c, uint32_t node, cluster_order_fn *order)
+{
+    atomic_store(&c->members[node].order, order);
+    wake_place(&c->places[node][0]);
 }
 
 void cluster_halt(struct cluster *c, uint32_t node)

@@ -91,6 +91,9 @@ void cluster_delay_large(struct cluster *c, bool delay);
 /* ---- Real time, a thread a worker ---- */
 
 void cluster_threads(struct cluster *c);
+/* Before its next poll worker 0's thread calls it. */
+typedef void cluster_order_fn(struct worker *control);
+void cluster_order(struct cluster *c, uint32_t node, cluster_order_fn *order);
 /* Ends and joins the threads of a node (of all: cluster_join). */
 void cluster_halt(struct cluster *c, uint32_t node);
 void cluster_join(struct cluster *c);
