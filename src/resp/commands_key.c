@@ -357,7 +357,7 @@ void serve_dbsize(struct resp_conn *conn)
     }
 }
 
-/* Every write that was acknowledged is on all live replicas, so there is nothing to wait for. */
+/* Every write that was acknowledged is wherever it will be, so there is nothing to wait for. */
 void serve_wait(struct resp_conn *conn)
 {
     const struct resp_host *host = conn->host;
@@ -373,7 +373,7 @@ void serve_wait(struct resp_conn *conn)
     } else if (host->replicas == NULL) {
         conn_unavailable_error(conn);
     } else {
-        resp_out_number(&conn->out, host->replicas(host->context));
+        resp_out_number(&conn->out, host->replicas(host->context, conn->space));
     }
 }
 

@@ -70,9 +70,10 @@ struct resp_host {
     /* Which spaces exist (bit n: SELECT n works), and the name of the engine of one. */
     uint32_t (*spaces)(void *context);
     const char *(*engine)(void *context, uint32_t space);
-    /* Number of this node, or -1; live replicas of a space less one. */
+    /* Number of this node, or -1; on how many other nodes every acknowledged write of a space is:
+     * its live replicas less one, or 0 where a key has but one copy. */
     int (*node)(void *context);
-    uint32_t (*replicas)(void *context);
+    uint32_t (*replicas)(void *context, uint32_t space);
     /* HK_OK if this node serves at the moment, or the error that its operations would get. */
     int (*serving)(void *context);
 

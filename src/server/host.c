@@ -72,10 +72,10 @@ static int node_number(void *context)
     return server_of(context)->config.id;
 }
 
-static uint32_t replicas(void *context)
+static uint32_t replicas(void *context, uint32_t space)
 {
     struct server_worker *w = context;
-    if (w->node == NULL) {
+    if (w->node == NULL || server_space_homed(w->server, space)) {
         return 0;
     }
     uint32_t n = nodeset_count(server_status(w)->view.operational);

@@ -156,9 +156,10 @@ static const char *host_engine(void *context, uint32_t space)
     return "hermes";
 }
 
-static uint32_t host_replicas(void *context)
+/* In space 1 keys have one copy. */
+static uint32_t host_replicas(void *context, uint32_t space)
 {
-    return ((struct rig *)context)->replicas;
+    return space == 1 ? 0 : ((struct rig *)context)->replicas;
 }
 
 static int host_serving(void *context)

@@ -325,14 +325,16 @@ class Differential(Compare):
 
 
 class Homed(Compare):
-    """A space of engine galene. What goes through all keys is left out: a node has but its own."""
+    """A space of engine galene. What goes through all keys is left out, for a node has but its own,
+    and WAIT, for there are no replicas."""
 
     SPACE = 2
     SETS = ("space 0.engine=hermes", "space 2.engine=galene", "space 2.hot_epoch_ms=100")
-    WALKS = (b"KEYS", b"SCAN", b"DBSIZE", b"RANDOMKEY", b"FLUSHALL", b"FLUSHDB", b"SELECT")
+    SKIPPED = (b"KEYS", b"SCAN", b"DBSIZE", b"RANDOMKEY", b"FLUSHALL", b"FLUSHDB", b"SELECT",
+               b"WAIT")
 
     def test_random_commands(self):
-        self._random_commands(COUNT // 4, self.WALKS)
+        self._random_commands(COUNT // 4, self.SKIPPED)
 
 
 if __name__ == "__main__":

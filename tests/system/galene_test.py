@@ -131,6 +131,7 @@ class Commands(unittest.TestCase):
         self.assertIn(b"atomic in space 2 (engine galene)", client.call("RENAME", "a", "b").text)
         self.assertIn(b"atomic", client.call("MSETNX", "a", "1", "b", "2").text)
         self.assertIn(b"engine galene", client.call("WATCH", "a").text)
+        self.assertEqual(client.must("WAIT", 2, 100), 0)
         self.assertEqual(client.must("HORKOS", "KEYSLOT", "foo"), 12182)
         self.assertEqual(client.must("HORKOS", "KEYSLOT", "a{foo}b"), 12182)
         self.assertIn(b"space 0 (engine hermes) has no slots",
@@ -143,6 +144,7 @@ class Commands(unittest.TestCase):
         client = self.clients[0]
         client.must("SET", "apart", "in 2")
         client.must("SELECT", 0)
+        self.assertEqual(client.must("WAIT", 2, 100), 2)
         self.assertIsNone(client.must("GET", "apart"))
         client.must("SET", "apart", "in 0")
         client.must("SELECT", 2)
