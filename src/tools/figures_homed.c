@@ -21,7 +21,7 @@
 #define WORKERS 8u
 /* ccKVS' clients wait until they can begin so many requests at once. */
 #define BATCH 16u
-#define EPOCH_US 1000u
+#define EPOCH_US 5000u
 #define EPOCHS_MAX 16u
 #define QUICK_EPOCHS_MAX 4u
 #define SETTLED 0.003

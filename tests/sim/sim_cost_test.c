@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "engine/galene/messages.h"
 #include "node/engines.h"
 #include "sim/cost_cluster.h"
 
@@ -124,8 +125,8 @@ static void test_messages_in_frames_of_their_own(void **state)
     assert_true(per_frame[1] > 0.99 && per_frame[1] <= 1); /* heartbeats are no messages */
 }
 
-static struct cost_cluster *homed_make(const struct cost_machine *machine, bool exclusive,
-                                       uint32_t frame_messages_max)
+static struct cost_cluster *hot_make(const struct cost_machine *machine, struct hot_config hot,
+                                     uint32_t frame_messages_max)
 {
     struct cost_cluster *c;
     const struct engine_ops *ops = engines_find("galene");
@@ -138,11 +139,18 @@ static struct cost_cluster *homed_make(const struct cost_machine *machine, bool 
                                .workers = 4,
                                .keys = 20000,
                                .value_bytes = 32,
-                               .hot = {.off = true, .exclusive = exclusive},
+                               .hot = hot,
                                .frame_messages_max = frame_messages_max,
                                .seed = 7};
     assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
     return c;
+}
+
+static struct cost_cluster *homed_make(const struct cost_machine *machine, bool exclusive,
+                                       uint32_t frame_messages_max)
+{
+    return hot_make(machine, (struct hot_config){.off = true, .exclusive = exclusive},
+                    frame_messages_max);
 }
 
 /* Keys that have homes: two of three requests leave their node, and come back with an answer. */
@@ -176,6 +184,32 @@ static void test_one_worker_a_key(void **state)
     c = homed_make(&cost_infiniband, false, 1);
     struct cost_result shared = run(c, 0, 1.5);
     assert_true(skewed.cpu_busy_most > 0.99 && skewed.ops_per_s < 0.7 * shared.ops_per_s);
+    cost_cluster_destroy(c);
+}
+
+/* Whatever is cached the nodes have found themselves. A write of a cached key is two INVs, ACKs and
+ * UPDs; misses are two messages as ever. */
+static void test_the_hottest_keys_are_cached(void **state)
+{
+    (void)state;
+    struct hot_config hot = {.cache_keys = 64, .epoch_us = 2000, .sample = 1};
+    struct cost_cluster *c = hot_make(&cost_infiniband, hot, 1);
+    struct cost_result r;
+    for (uint32_t i = 0; i < 16; i++) {
+        r = run(c, 0, 0.99);
+    }
+    double hits = (double)r.node.hits / (double)r.reads;
+    double best = zipf_hit_rate(64, 20000, 0.99);
+    assert_true(hits > best - 0.04 && hits < best + 0.01);
+    struct cost_result writes = run(c, 50000, 0.99);
+    uint64_t invs = writes.node.homed_messages[GALENE_INV];
+    double of_hits =
+        (double)writes.writes * (double)writes.node.hits / (double)(writes.reads + writes.writes);
+    assert_true((double)invs > 1.6 * of_hits && (double)invs < 2.4 * of_hits);
+    double acks = (double)writes.node.homed_messages[GALENE_ACK] / (double)invs;
+    double upds = (double)writes.node.homed_messages[GALENE_UPD] / (double)invs;
+    assert_true(acks > 0.8 && acks < 1.2 && upds > 0.7 && upds < 1.2);
+    assert_true(writes.ops_per_s < r.ops_per_s);
     cost_cluster_destroy(c);
 }
 
@@ -265,6 +299,7 @@ int main(void)
         cmocka_unit_test(test_messages_in_frames_of_their_own),
         cmocka_unit_test(test_keys_with_homes),
         cmocka_unit_test(test_one_worker_a_key),
+        cmocka_unit_test(test_the_hottest_keys_are_cached),
         cmocka_unit_test(test_batches_fill_packets),
         cmocka_unit_test(test_same_seed_same_result),
         cmocka_unit_test(test_crash_stops_writes_for_a_lease),

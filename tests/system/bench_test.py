@@ -150,6 +150,21 @@ class Figures(unittest.TestCase):
         self.assertIsNone(plain["hit_rate"])
         self.assertNotIn("mode", plain)
 
+    def test_cache_of_hot_keys(self):
+        """The nodes find out which keys are hot: what hits is nearly what the best choice would."""
+        for path in ("direct", "node"):
+            got = measured("--engine", "galene", "--dist", "zipf:0.99", "--writes", "5",
+                           "--cache-keys", "100", "--hot-epoch", "100", "--hot-sample", "1",
+                           "--warmup", "1.5", "--read-path", path, "--cooperative")
+            self.check_series(got, ["", "reads_", "writes_"])
+            self.assertEqual(got["mode"], "cache")
+            self.assertEqual(got["cache_keys"], 100)
+            # H(100) / H(2000) with exponent 0.99
+            self.assertAlmostEqual(got["hit_rate_computed"], 0.6248, delta=0.0001)
+            self.assertGreater(got["hit_rate"], 0.55)
+            self.assertLess(got["hit_rate"], 0.67)
+            self.assertAlmostEqual(got["forwarded"], 2 / 3 * (1 - got["hit_rate"]), delta=0.07)
+
     def test_probe(self):
         got = measured("--probe", "--dist", "zipf:0.99", "--cooperative")["probe"]
         for name in ("dependent_pair_reads_per_s", "dependent_pair_reads_per_s_load",
