@@ -21,6 +21,7 @@ bool homed_on(const struct world *world)
 void homed_deinit(struct homed *homed)
 {
     free(homed->at);
+    free(homed->born);
 }
 
 static struct bytes key_bytes(const struct world *world, uint32_t key)
@@ -63,12 +64,31 @@ static void note_home(struct machine *m, uint32_t key, uint64_t map)
     struct slot_home home = node_home(m->node, 0, slot_of_key(key_bytes(world, key)));
     struct emptying *last = latest_of(world, key);
     bool open = last != NULL && last->end_us == 0;
-    if (home.state == HOME_EMPTYING && !open && (last == NULL || map > last->until_map)) {
+    uint64_t until = last != NULL ? last->until_map : world->homed.born[key];
+    if (home.state == HOME_EMPTYING && !open && map > until) {
         open_emptying(world, key, map, 2 * m->poll_step);
     } else if ((home.state == HOME_STABLE || home.state == HOME_MOVING) && open &&
                map > last->from_map) {
         last->until_map = map;
         last->end_us = 2 * world->step + 1;
+    }
+}
+
+static void note_keys(struct world *world)
+{
+    struct homed *homed = &world->homed;
+    if (homed->life != world->lives_n - 1) {
+        homed->life = world->lives_n - 1;
+        homed->newest = 0;
+        homed->born_n = 0;
+    }
+    if (homed->born_capacity < world->clients.keys_n) {
+        homed->born_capacity = 2 * world->clients.keys_n;
+        homed->born = realloc(homed->born, homed->born_capacity * sizeof *homed->born);
+        HK_ASSERT(homed->born != NULL);
+    }
+    while (homed->born_n < world->clients.keys_n) {
+        homed->born[homed->born_n++] = homed->newest;
     }
 }
 
@@ -87,6 +107,7 @@ static void note_map(struct machine *m)
     for (uint32_t key = 0; key < world->clients.keys_n; key++) {
         note_home(m, key, map);
     }
+    homed->newest = map > homed->newest ? map : homed->newest;
 }
 
 bool homed_emptied(const struct world *world, uint32_t key, uint32_t life)
@@ -215,6 +236,7 @@ void homed_polled(struct machine *m, uint32_t worker)
     if (!homed_on(world)) {
         return;
     }
+    note_keys(world);
     if (worker == 0 && !machine_is_zombie(m)) {
         note_map(m);
     }

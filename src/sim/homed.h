@@ -27,6 +27,11 @@ struct emptying {
 };
 
 struct homed {
+    uint32_t life;   /* of the world, which the next three are about */
+    uint64_t newest; /* the highest version of a map that any node had */
+    uint64_t *born;  /* by key: newest when it was first seen. What lagging nodes still show of
+                        older maps says nothing about it */
+    uint32_t born_n, born_capacity;
     struct emptying *at; /* by their beginning */
     size_t n, capacity;
     uint64_t map[MACHINES_MAX];   /* version of the last map that was looked at, ... */
