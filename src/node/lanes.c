@@ -306,6 +306,14 @@ static void send_again(struct worker *w, struct lane_out *lane)
     }
 }
 
+/* Several times within a lease: else one who was not asked again would seem to be deaf. */
+static void limit_rto(const struct worker *w, struct lane_out *lane)
+{
+    uint32_t most_us = (uint32_t)w->node->config.view.lease_us / 8;
+    most_us = most_us > LANE_RTO_MIN_US ? most_us : LANE_RTO_MIN_US;
+    lane->rto_us = lane->rto_us < most_us ? lane->rto_us : most_us;
+}
+
 static void out_timer(struct worker *w, struct lane_out *lane)
 {
     uint64_t due_us = lane_out_due(lane);
@@ -316,6 +324,7 @@ static void out_timer(struct worker *w, struct lane_out *lane)
         if (!held(w, lane)) {
             suspect_deaf(w, lane);
             lane_out_timeout(lane);
+            limit_rto(w, lane);
             send_again(w, lane);
         }
         due_us = w->now_us + lane->rto_us;

@@ -103,8 +103,8 @@ static void treat(struct worker *w, uint8_t index, const struct sweep_key *k)
     struct mover *m = &space->mover;
     struct bytes key = bytes_of(w->sweep.bytes + k->at, k->n);
     struct slot_home home = homes_of(space, key);
-    m->found = true;
     if (!concerned(home, w->node->config.self) || !may_move(w, home)) {
+        m->found = true;
         return;
     }
     m->open++; /* its end may come before step_move returns */
@@ -113,6 +113,8 @@ static void treat(struct worker *w, uint8_t index, const struct sweep_key *k)
         m->open--;
     }
     w->stats.purged += home.state == HOME_EMPTYING;
+    /* A key that is cached, and handed over, stays. */
+    m->found |= word != STEP_NOTHING || home.state == HOME_EMPTYING;
     m->begun |= word == STEP_BEGUN || home.state == HOME_EMPTYING;
 }
 

@@ -7,6 +7,7 @@
 #include "base/flips.h"
 #include "engine/craq/craq.h"
 #include "engine/galene/galene.h"
+#include "engine/galene/homes.h"
 #include "engine/hermes/hermes.h"
 #include "engine/zab/zab.h"
 #include "node/engines.h"
@@ -30,6 +31,7 @@ static const struct family families[] = {
     {"craq", craq_rule_names, CRAQ_RULES, OWNER_ENGINE, 0},
     {"zab", zab_rule_names, ZAB_RULES, OWNER_ENGINE, 0},
     {"galene", galene_rule_names, GALENE_RULES, OWNER_ENGINE, 0},
+    {"galene", galene_homes_rule_names, GALENE_HOMES_RULES, OWNER_ENGINE, GALENE_RULES},
 };
 #define FAMILIES (sizeof families / sizeof families[0])
 
@@ -107,7 +109,7 @@ static const struct mutant_hint hints[] = {
 
 #define RULES                                                                                      \
     ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES + (uint32_t)CRAQ_RULES + \
-     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES)
+     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES + (uint32_t)GALENE_HOMES_RULES)
 
 /* Flipped operators come after the rules. */
 static uint32_t flips_count(void)

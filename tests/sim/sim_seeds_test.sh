@@ -59,7 +59,9 @@ run 3 1 --engine zab --from 122 # only the dead of a lost majority had what was 
 run 3 1 --engine zab --from 392 # a session's reads waited for the lease, and were done in another order
 
 # Keys that have homes.
-run 3 40 --engine galene --faults none
+run 3 20 --engine galene --faults none
+run 3 "$seeds" --engine galene
+run 5 $((seeds / 10)) --engine galene
 
 # Lanes bring what Hermes does not send again.
 run 3 $((seeds / 5)) --lanes --from 7000
