@@ -786,7 +786,6 @@ static void answered_well(struct world *world, struct sim_op *op, struct client 
 /* Whether an honest node may give this error. */
 static bool may_fail(const struct world *world, const struct sim_op *op)
 {
-    const struct client *c = &world->clients.at[op->client];
     bool settled = op->begin_us > world->settled_us;
     switch (op->err) {
     case HK_ERR_UNKNOWN:
@@ -795,8 +794,7 @@ static bool may_fail(const struct world *world, const struct sim_op *op)
     case HK_ERR_LOADING:
         return !settled;
     case HK_ERR_LOSTSLOT:
-        return homed_on(world) &&
-               (!settled || homed_key_lost(&world->machines[c->machine], op->key));
+        return homed_on(world) && (!settled || homed_key_lost(world, op->key));
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:
     case HK_ERR_BUSY:

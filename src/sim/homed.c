@@ -247,9 +247,15 @@ void homed_polled(struct machine *m, uint32_t worker)
     look_at_key(world, world->clients.shared[world->step % world->setup.keys]);
 }
 
-bool homed_key_lost(const struct machine *m, uint32_t key)
+bool homed_key_lost(const struct world *world, uint32_t key)
 {
-    return see(m, key_bytes(m->world, key)).lost;
+    for (uint8_t i = 0; i < world->setup.machines; i++) {
+        const struct machine *m = &world->machines[i];
+        if (m->node != NULL && see(m, key_bytes(world, key)).lost) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- Slots ---- */

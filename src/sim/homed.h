@@ -52,9 +52,9 @@ bool homed_emptied(const struct world *world, uint32_t key, uint32_t life);
  * ops_out: as many as world->homed.n. */
 size_t homed_deletions(const struct world *world, uint32_t life, uint32_t client,
                        struct history_op *ops_out);
-/* Whether the machine holds the key as one whose newest value died with its writer: nobody can say
+/* Whether some machine holds the key as one whose newest value died with its writer: nobody can say
  * what it is, until somebody writes it. */
-bool homed_key_lost(const struct machine *machine, uint32_t key);
+bool homed_key_lost(const struct world *world, uint32_t key);
 /* NULL, or what is not as it should be once all faults are over: every slot has a home, and members
  * have equal shares. */
 const char *homed_unsettled(const struct machine *machine);

@@ -149,33 +149,34 @@ static bool key_equal(const struct entry *const *at, const struct replica *repli
     return false;
 }
 
-/* The same of a key that has a home: it is there and nowhere else, or, if it is cached, everywhere
- * and equal. Nobody can read it if its newest value died with its writer. */
+/* The same of a key that has a home: it is there, and, if it is cached, may be elsewhere as well; all
+ * entries are equal. Nobody can read it if its newest value died with its writer. Who joined since it
+ * entered has no entry: that comes when the hot set changes, or never if the key is not hot. */
 static bool key_homed(const struct world *world, const struct entry *const *at,
                       const struct replica *replicas, uint32_t nodes, struct text *why)
 {
     const struct entry *first = NULL;
-    uint32_t n = 0;
     uint8_t home = NODE_NONE;
     bool equal = true;
+    bool there = false;
     for (uint32_t i = 0; i < nodes; i++) {
         if (at[i] == NULL) {
             continue;
         }
         const struct machine *m = &world->machines[replicas[i].node];
-        n++;
         first = first == NULL ? at[i] : first;
         home = node_home(m->node, 0, slot_of_key(bytes_of(first->key, first->key_n))).home;
         equal = equal && at[i]->meta.state == first->meta.state &&
                 at[i]->meta.aux == first->meta.aux && at[i]->meta.ts == first->meta.ts &&
                 (at[i]->meta.state == GALENE_LOST || same(first, at[i])) &&
                 (at[i]->meta.aux != 0 || replicas[i].node == home);
+        there = there || replicas[i].node == home;
     }
     HK_ASSERT(first != NULL);
     bool cached = first->meta.aux != 0;
     bool rests = first->meta.state == GALENE_LOST ||
                  first->meta.state == (cached ? GALENE_VALID : GALENE_HOME);
-    if (equal && rests && n == (cached ? nodes : 1)) {
+    if (equal && rests && there) {
         return true;
     }
     print_differences(at, replicas, nodes, first, why);
