@@ -149,9 +149,9 @@ static bool key_equal(const struct entry *const *at, const struct replica *repli
     return false;
 }
 
-/* The same of a key that has a home: it is there, and, if it is cached, may be elsewhere as well; all
- * entries are equal. Nobody can read it if its newest value died with its writer. Who joined since it
- * entered has no entry: that comes when the hot set changes, or never if the key is not hot. */
+/* The same of a key that has a home: it is there, and, if it is cached, may be elsewhere as well;
+ * all entries are equal. Nobody can read it if its newest value died with its writer. Who joined
+ * since it entered has no entry before the hot set changes. */
 static bool key_homed(const struct world *world, const struct entry *const *at,
                       const struct replica *replicas, uint32_t nodes, struct text *why)
 {
