@@ -149,34 +149,37 @@ static bool key_equal(const struct entry *const *at, const struct replica *repli
     return false;
 }
 
-/* The same of a key that has a home: it is there, and, if it is cached, may be elsewhere as well;
- * all entries are equal. Nobody can read it if its newest value died with its writer. Who joined
- * since it entered has no entry before the hot set changes. */
+/* The same of a key that has a home: it is there, and, if it is cached, may be elsewhere as well.
+ * What can be read is equal. Some may have seen the beginning of a write whose writer died, and
+ * cannot read it. Who joined since it entered has no entry before the hot set changes. */
 static bool key_homed(const struct world *world, const struct entry *const *at,
                       const struct replica *replicas, uint32_t nodes, struct text *why)
 {
     const struct entry *first = NULL;
+    const struct entry *readable = NULL;
     uint8_t home = NODE_NONE;
-    bool equal = true;
+    bool good = true;
     bool there = false;
     for (uint32_t i = 0; i < nodes; i++) {
-        if (at[i] == NULL) {
+        const struct entry *e = at[i];
+        if (e == NULL) {
             continue;
         }
         const struct machine *m = &world->machines[replicas[i].node];
-        first = first == NULL ? at[i] : first;
+        first = first == NULL ? e : first;
         home = node_home(m->node, 0, slot_of_key(bytes_of(first->key, first->key_n))).home;
-        equal = equal && at[i]->meta.state == first->meta.state &&
-                at[i]->meta.aux == first->meta.aux && at[i]->meta.ts == first->meta.ts &&
-                (at[i]->meta.state == GALENE_LOST || same(first, at[i])) &&
-                (at[i]->meta.aux != 0 || replicas[i].node == home);
         there = there || replicas[i].node == home;
+        good = good && e->meta.aux == first->meta.aux &&
+               (e->meta.aux != 0 || replicas[i].node == home);
+        if (e->meta.state == GALENE_LOST) {
+            continue;
+        }
+        readable = readable == NULL ? e : readable;
+        good = good && same(readable, e) &&
+               e->meta.state == (e->meta.aux != 0 ? GALENE_VALID : GALENE_HOME);
     }
     HK_ASSERT(first != NULL);
-    bool cached = first->meta.aux != 0;
-    bool rests = first->meta.state == GALENE_LOST ||
-                 first->meta.state == (cached ? GALENE_VALID : GALENE_HOME);
-    if (equal && rests && there) {
+    if (good && there) {
         return true;
     }
     print_differences(at, replicas, nodes, first, why);
