@@ -17,6 +17,7 @@
 #define GONE_US 5000000u  /* a killed process must be gone by then */
 #define PROBE_US 2000000u /* a question that is not answered by then is asked anew */
 #define TAIL_LINES 10u
+#define HANDOVER_MS 5000u /* much less than a leave may take */
 
 /* ---- Files ---- */
 
@@ -56,8 +57,9 @@ static bool write_config(const struct torture_cluster *c, uint32_t node)
         return false;
     }
     torture_net_host(c->net, node, host);
-    fprintf(to, "[node]\nid = %u\nworkers = %u\nstate_file = node-%u.state\n\n", node,
+    fprintf(to, "[node]\nid = %u\nworkers = %u\nstate_file = node-%u.state\n", node,
             c->plan->workers, node);
+    fprintf(to, "handover_ms = %u\n\n", HANDOVER_MS);
     fprintf(to, "[cluster]\nname = torture\nkey_file = cluster.key\nlease_ms = %u\n\n",
             c->options->lease_ms);
     fprintf(to, "[clients]\nlisten = %s:%u\nprotected = no\n\n[peers]\n", host,

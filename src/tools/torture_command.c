@@ -216,7 +216,7 @@ static void heal(struct torture *t)
         if (t->calm_us == 0 && torture_faults_over(&t->faults)) {
             t->calm_us = now_us;
             torture_crowd_calm(&t->crowd);
-            t->slots.calm = true;
+            torture_slots_calm(&t->slots);
         }
         if (t->calm_us != 0 && t->served_us == 0 && serve_all(t, t->calm_us)) {
             t->served_us = now_us;

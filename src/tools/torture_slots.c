@@ -10,6 +10,12 @@ void torture_slots_init(struct torture_slots *slots, const struct torture_option
     random_init(&slots->random, options->seed ^ UINT64_C(0x736c6f7473));
 }
 
+void torture_slots_calm(struct torture_slots *slots)
+{
+    slots->calm = true;
+    slots->due_us = 0;
+}
+
 void torture_slots_step(struct torture_slots *slots, uint64_t now_us)
 {
     struct torture_cluster *c = slots->cluster;
@@ -25,9 +31,10 @@ void torture_slots_step(struct torture_slots *slots, uint64_t now_us)
     }
     if (slots->due_us == 0) {
         uint64_t lease_us = c->options->lease_ms * UINT64_C(1000);
-        slots->due_us = now_us + random_below(&slots->random, 4 * lease_us);
+        uint64_t patience_us = random_below(&slots->random, 4 * lease_us);
+        slots->due_us = now_us + (slots->calm ? 0 : patience_us);
     }
-    if (now_us < slots->due_us && !slots->calm) {
+    if (now_us < slots->due_us) {
         return;
     }
     uint8_t node = nodeset_first(tellers);

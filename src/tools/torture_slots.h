@@ -17,12 +17,14 @@ struct torture_slots {
     struct random random;
     uint64_t due_us; /* when the operator gives them up; 0: nothing was lost lately */
     uint64_t orders;
-    bool calm;      /* faults are over: he waits no longer */
+    bool calm;
     bool no_memory; /* for what the histories must know */
 };
 
 void torture_slots_init(struct torture_slots *slots, const struct torture_options *options,
                         struct torture_cluster *cluster, struct torture_keys *keys);
+/* Faults are over: nobody waits any longer. */
+void torture_slots_calm(struct torture_slots *slots);
 /* Gives lost slots up when it is time. Call it often. */
 void torture_slots_step(struct torture_slots *slots, uint64_t now_us);
 

@@ -114,6 +114,14 @@ class Torture(unittest.TestCase):
         self.assertGreater(sum(n["begun"] for n in report["faults"].values()), 0)
         self.assertIn("node-1.log", os.listdir(self.dir))
 
+    def test_keys_that_have_homes(self):
+        report = self._run("--seconds", "10", "--seed", "3", "--engine", "galene")
+        self._adds_up(report)
+        self.assertEqual(report["result"], "sound")
+        self.assertEqual(report["engine"], "galene")
+        if report["faults"]["kill"]["begun"] > 0:
+            self.assertGreater(report["orders"], 0)
+
     def test_a_stale_read_is_found(self):
         report = self._run("--seconds", "8", "--faults", "none", "--tamper", "read", status=1)
         self.assertEqual((report["result"], report["violation"]), ("violation", "history"))

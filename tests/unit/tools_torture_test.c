@@ -327,6 +327,7 @@ static void replies_mean_what_they_say(void **state)
         {HISTORY_WRITE, "-ERR syntax\r\n", false, HISTORY_UNKNOWN, false, 0},
         {HISTORY_WRITE, "-TRYAGAIN later\r\n", true, HISTORY_FAILED, false, 0},
         {HISTORY_WRITE, "-OOM full\r\n", true, HISTORY_FAILED, false, 0},
+        {HISTORY_WRITE, "-LOSTSLOT 7\r\n", true, HISTORY_FAILED, false, 0},
         {HISTORY_SET_IF, "+OK\r\n", true, HISTORY_OK, true, 0},
         {HISTORY_SET_IF, "$-1\r\n", true, HISTORY_OK, false, 0},
         {HISTORY_SET_IF, "+NO\r\n", false, HISTORY_OK, false, 0},
@@ -465,6 +466,54 @@ static void a_key_in_doubt_keeps_its_history(void **state)
     torture_keys_deinit(&keys);
 }
 
+static bool holds_deletion(const struct torture_key *key, uint64_t begin_us)
+{
+    const struct history_op *last = &key->ops[key->n - 1];
+    return last->kind == HISTORY_DELETE && last->outcome == HISTORY_UNKNOWN &&
+           last->begin_us == begin_us;
+}
+
+static void emptied_keys_make_room(void **state)
+{
+    struct torture_keys keys;
+    struct random random;
+    (void)state;
+    random_init(&random, 1);
+    assert_true(torture_keys_init(&keys, 1));
+    struct torture_key *used = torture_keys_pick(&keys, &random, 1000);
+    write_one(used, 1002, 7, HISTORY_OK);
+    assert_true(torture_keys_empty(&keys, 1500));
+    assert_true(used->emptied && holds_deletion(used, 1500));
+    struct torture_key *next = torture_keys_pick(&keys, &random, 2000);
+    assert_ptr_not_equal(next, used);
+    /* Nobody has used it, so there is nothing to tell. */
+    assert_true(torture_keys_empty(&keys, 2500));
+    assert_false(next->emptied);
+    torture_keys_deinit(&keys);
+}
+
+static void closed_keys_are_told_in_the_end(void **state)
+{
+    struct torture_keys keys;
+    (void)state;
+    assert_true(torture_keys_init(&keys, 2));
+    struct torture_key *doubtful = keys.all[0];
+    struct torture_key *settled = keys.all[1];
+    write_one(doubtful, 100, 7, HISTORY_UNKNOWN);
+    read_last(doubtful, 200, 7);
+    write_one(settled, 100, 8, HISTORY_OK);
+    read_last(settled, 200, 8);
+    torture_keys_judged(&keys, doubtful);
+    torture_keys_judged(&keys, settled);
+    assert_true(torture_keys_empty(&keys, 300) && torture_keys_empty(&keys, 400));
+    assert_false(doubtful->emptied);
+    assert_true(torture_keys_note_emptied(&keys));
+    assert_true(doubtful->emptied && holds_deletion(doubtful, 300));
+    assert_null(settled->ops);
+    assert_int_equal(settled->emptied_us, 300);
+    torture_keys_deinit(&keys);
+}
+
 static void a_planted_lie_is_refused(void **state)
 {
     struct torture_keys keys;
@@ -503,6 +552,8 @@ int main(void)
         cmocka_unit_test(drawn_operations_can_be_recorded),
         cmocka_unit_test(keys_make_room),
         cmocka_unit_test(a_key_in_doubt_keeps_its_history),
+        cmocka_unit_test(emptied_keys_make_room),
+        cmocka_unit_test(closed_keys_are_told_in_the_end),
         cmocka_unit_test(a_planted_lie_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
