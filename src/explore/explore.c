@@ -4,10 +4,12 @@
 
 const char *const explore_family_names[EXPLORE_FAMILIES] = {
     [EXPLORE_HERMES] = "hermes",
+    [EXPLORE_GALENE] = "galene",
     [EXPLORE_VIEW] = "view",
 };
 
-static const struct explore_config *const tables[] = {explore_hermes_configs, explore_view_configs};
+static const struct explore_config *const tables[] = {explore_hermes_configs,
+                                                      explore_galene_configs, explore_view_configs};
 #define TABLES (sizeof tables / sizeof tables[0])
 
 uint32_t explore_count(void)

@@ -1,6 +1,6 @@
-/* The configurations that `horkos explore` knows: models of the real protocol code (Hermes, the
- * view machines) with bounds, each searched breadth-first until every reachable state was visited,
- * a violation was found or a bound was reached. docs/EXPLORER.md describes the models. */
+/* The configurations that `horkos explore` knows: models of the real protocol code (Hermes, Galene,
+ * the view machines) with bounds, each searched breadth-first until every reachable state was
+ * visited, a violation was found or a bound was reached. docs/EXPLORER.md describes the models. */
 #ifndef HORKOS_EXPLORE_EXPLORE_H
 #define HORKOS_EXPLORE_EXPLORE_H
 
@@ -10,8 +10,8 @@
 
 #include "explore/search.h"
 
-enum explore_family { EXPLORE_HERMES, EXPLORE_VIEW, EXPLORE_FAMILIES };
-/* As the names of rules begin with: "hermes", "view". */
+enum explore_family { EXPLORE_HERMES, EXPLORE_GALENE, EXPLORE_VIEW, EXPLORE_FAMILIES };
+/* As the names of rules begin with: "hermes", "galene", "view". */
 extern const char *const explore_family_names[EXPLORE_FAMILIES];
 
 struct explore_request {
@@ -47,6 +47,7 @@ void explore_run(const struct explore_config *config, const struct explore_reque
 
 /* The tables, ended by an entry without a name. */
 extern const struct explore_config explore_hermes_configs[];
+extern const struct explore_config explore_galene_configs[];
 extern const struct explore_config explore_view_configs[];
 
 #endif

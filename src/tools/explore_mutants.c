@@ -114,7 +114,9 @@ static bool fits(const struct explore_options *mutated, const struct explore_con
     }
     if (mutated->flips_on != 0) {
         bool view = strstr(name, "view/") != NULL;
-        return view == (config->family == EXPLORE_VIEW);
+        bool galene = strstr(name, "galene/") != NULL;
+        return view == (config->family == EXPLORE_VIEW) &&
+               galene == (config->family == EXPLORE_GALENE);
     }
     return mutated->rules_off[config->family] != 0;
 }

@@ -118,7 +118,8 @@ static void run_seeds(const struct mutant_trial *trial, struct shared *shared)
 static void search(const struct mutant_trial *trial, struct shared *shared)
 {
     struct mutant_outcome *outcome = &shared->outcome;
-    struct sim_config off = {.nodes = 0};
+    bool galene = trial->explore->family == EXPLORE_GALENE;
+    struct sim_config off = {.nodes = 0, .engine = galene ? "galene" : NULL};
     struct search_result result;
     if (trial->mutant < mutants_count()) {
         mutant_switch_off(trial->mutant, &off);

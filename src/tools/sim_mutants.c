@@ -141,6 +141,7 @@ static bool fits(uint32_t mutant, const struct explore_config *config)
 {
     static const char *const begin[EXPLORE_FAMILIES][2] = {
         [EXPLORE_HERMES] = {"hermes:", "flip:engine/hermes/"},
+        [EXPLORE_GALENE] = {"galene:", "flip:engine/galene/"},
         [EXPLORE_VIEW] = {"view:", "flip:view/"},
     };
     char name[MUTANT_NAME_BYTES];
