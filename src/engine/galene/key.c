@@ -159,11 +159,12 @@ static void update_plain(struct key_step *s)
 {
     struct key_meta *meta = s->meta;
     bool gone = (s->event->vflags & KEY_TOMBSTONE) != 0;
-    meta->ts = next_ts(s, 1);
+    bool nothing = gone && meta->state == GALENE_NONE;
+    meta->ts = nothing ? meta->ts : next_ts(s, 1); /* there is no entry that could have one */
     galene_slot_open(s->spare, GALENE_FLOW_PLAIN, s, 0);
     effects_add(s->fx, EFF_ISSUE);
     tell(s, s->spare->ref, FLOW_CODE_DONE);
-    if (gone && meta->state == GALENE_NONE) {
+    if (nothing) {
         return;
     }
     if (gone) {
