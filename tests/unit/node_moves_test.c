@@ -16,7 +16,7 @@
 #include "support/node_cluster.h"
 
 #define NODES 4u
-#define KEYS 3000u
+#define KEYS 1800u
 #define DEPTH 8u /* operations that a client has under way */
 
 static const struct galene_config galene = {.retry_us = 2000, .rescue_us = 20000};
@@ -144,7 +144,7 @@ static void adjust(struct node_config *config, uint32_t node)
 {
     (void)node;
     config->calls_max = 256;
-    config->flows_max = load.flows;
+    config->flows_max = load.flows != 0 ? load.flows : config->flows_max;
 }
 
 static void begin(uint32_t nodes, uint32_t workers, uint32_t flows, uint64_t seed)
