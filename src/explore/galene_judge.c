@@ -20,9 +20,9 @@ static void note_value(struct galene_shell *shell, uint8_t value)
         shell->broken = "a key without a value can be read";
         return;
     }
-    if ((w->seen >> value & 1u) != 0) {
+    if (((uint32_t)w->seen >> value & 1u) != 0) {
         shell->broken = "a value that was replaced can be read again";
-    } else if ((w->lost >> value & 1u) != 0) {
+    } else if (((uint32_t)w->lost >> value & 1u) != 0) {
         shell->broken = "an update that was called lost can be read";
     } else if (shell->model->setup->ops[op] == OP_RMW && w->ops[op].out != w->last) {
         shell->broken = "an RMW replaced a value that it did not see";

@@ -250,7 +250,7 @@ static void operation_ends(struct galene_shell *shell, uint8_t node, uint8_t slo
     op->phase = code == REPLY_DONE ? OP_OK : OP_FAILED;
     if (code == REPLY_LOST) {
         shell->world->lost |= (uint8_t)(1u << value);
-        if ((shell->world->seen >> value & 1u) != 0) {
+        if (((uint32_t)shell->world->seen >> value & 1u) != 0) {
             shell->broken = "an update that could be read is called lost";
         }
     }
