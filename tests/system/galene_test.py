@@ -182,5 +182,36 @@ class Commands(unittest.TestCase):
         self.assertIn(told["homed"], (5461, 5462))
 
 
+class Modes(unittest.TestCase):
+    """[G]'s baselines: the same answers, and nothing is cached."""
+
+    def _works(self, mode):
+        sets = ["node.workers=2", "space 2.engine=galene", "space 2.hot_epoch_ms=50",
+                "space 2.hot_sample=1", "space 2.mode=" + mode]
+        with harness.Cluster(sets=sets) as cluster:
+            wait_even(list(cluster.nodes.values()))
+            # Two of a node, so that both of its workers have one.
+            clients = [select(node) for node in list(cluster.nodes.values()) * 2]
+            for _ in range(20):
+                for number in range(40):
+                    key = "k:%d" % number
+                    for client in clients:
+                        client.must("INCR", key)
+            for client in clients:
+                self.assertEqual(client.must("MGET", *("k:%d" % number for number in range(40))),
+                                 [b"120"] * 40)
+                client.close()
+            for node in cluster.nodes.values():
+                info = node.info("galene")
+                self.assertEqual((info["hits"], info["hot_keys"]), ("0", "0"))
+                self.assertGreater(int(info["misses"]), 0)
+
+    def test_base(self):
+        self._works("base")
+
+    def test_base_erew(self):
+        self._works("base-erew")
+
+
 if __name__ == "__main__":
     harness.main()
