@@ -234,15 +234,37 @@ static int form(struct bench_cluster *c, const char **why_out)
     return HK_OK;
 }
 
+/* Keys that the nodes have, summed; config.keys.n a node when each has all. Local reads that are not
+ * linearizable find only what their own node has taken. */
+static uint64_t sum_stored(const struct bench_cluster *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < c->config.nodes; i++) {
+        struct store_stats stats;
+        store_stats(node_store(c->nodes[i].node, 0), &stats);
+        sum += stats.keys;
+    }
+    return sum;
+}
+
+static bool filled_everywhere(const struct bench_cluster *c, uint64_t filled, uint64_t stored)
+{
+    bool copies = (c->config.engine->traits & ENGINE_HOMED) == 0;
+    return filled >= c->config.keys.n &&
+           (!copies || stored >= c->config.keys.n * (uint64_t)c->config.nodes);
+}
+
 static int fill(struct bench_cluster *c, const char **why_out)
 {
-    uint64_t filled = 0, stalled_ns = bench_clock_ns();
+    uint64_t filled = 0, stored = 0, stalled_ns = bench_clock_ns();
     crew_enter(c, PHASE_FILL);
-    while (filled < c->config.keys.n) {
+    while (!filled_everywhere(c, filled, stored)) {
         crew_work(c, bench_clock_ns() + 1000000u);
         uint64_t now = sum_filled(c);
-        if (now > filled) {
+        uint64_t there = sum_stored(c);
+        if (now > filled || there > stored) {
             filled = now;
+            stored = there;
             stalled_ns = bench_clock_ns();
         } else if (bench_clock_ns() - stalled_ns > STALL_NS) {
             *why_out = "writing the keys came to a standstill";
