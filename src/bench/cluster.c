@@ -234,8 +234,8 @@ static int form(struct bench_cluster *c, const char **why_out)
     return HK_OK;
 }
 
-/* Keys that the nodes have, summed; config.keys.n a node when each has all. Local reads that are not
- * linearizable find only what their own node has taken. */
+/* Keys that the nodes have, summed; config.keys.n a node when each has all. Local reads that are
+ * not linearizable find only what their own node has taken. */
 static uint64_t sum_stored(const struct bench_cluster *c)
 {
     uint64_t sum = 0;

@@ -1,5 +1,5 @@
-/* The leader of a hot set, worker 0 of the lowest operational member: in each epoch it fetches all
- * members' lists, plans, and has the keys' homes change the set (docs/HOTSET.md).
+/* The leader of a hot set, worker 0 of the senior member (view_senior): in each epoch it fetches
+ * all members' lists, plans, and has the keys' homes change the set (docs/HOTSET.md).
  *
  * H1. The set changes only while the slot map rests, and the map's flow is told so before the first
  *     change and after the last (docs/protocols/galene.md, M6).
@@ -81,7 +81,7 @@ void hot_epoch_deinit(struct space *space)
 static bool may_lead(const struct worker *w, uint8_t space)
 {
     const struct node *n = w->node;
-    return w->operational && nodeset_first(w->view.operational) == n->config.self &&
+    return w->operational && view_senior(&w->view) == n->config.self &&
            atomic_load_explicit(&n->adopted, memory_order_acquire) == w->view.epoch &&
            ordered_issues(w, space);
 }
@@ -528,8 +528,7 @@ void hot_leader_message(struct worker *w, struct hot_epoch *h, const struct msg 
 static void poll_space(struct worker *w, uint8_t space, struct hot_epoch *h)
 {
     if (!may_lead(w, space)) {
-        if (h->leads &&
-            (!w->operational || nodeset_first(w->view.operational) != w->node->config.self)) {
+        if (h->leads && (!w->operational || view_senior(&w->view) != w->node->config.self)) {
             resign(w, space, h);
         }
         return;

@@ -133,7 +133,7 @@ static void change(struct worker *w, const struct msg *msg, uint8_t from)
 
 void hot_member_message(struct worker *w, struct hot_epoch *h, const struct msg *msg, uint8_t from)
 {
-    if (from != nodeset_first(w->view.operational)) {
+    if (from != view_senior(&w->view)) {
         w->stats.node_drops[NODE_DROP_SENDER]++; /* not the leader */
         return;
     }

@@ -14,6 +14,18 @@ _Static_assert(HEADER_BYTES + NODES_MAX * MEMBER_BYTES <= VIEW_ENCODED_MAX, "fit
 _Static_assert(sizeof(struct view) == 56 + NODES_MAX * sizeof(struct view_member),
                "no padding: views are compared as bytes");
 
+uint8_t view_senior(const struct view *view)
+{
+    uint8_t senior = NODE_NONE;
+    for (nodeset rest = view->operational; rest != 0; rest &= rest - 1) {
+        uint8_t node = nodeset_first(rest);
+        if (senior == NODE_NONE || view->members[node].admitted < view->members[senior].admitted) {
+            senior = node;
+        }
+    }
+    return senior;
+}
+
 uint8_t view_cid_owner(const struct view *view, uint32_t cid)
 {
     for (nodeset rest = view->live; rest != 0; rest &= rest - 1) {

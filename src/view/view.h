@@ -46,6 +46,10 @@ struct view {
 /* The live member that the c_id belongs to; NODE_NONE: none. */
 uint8_t view_cid_owner(const struct view *view, uint32_t cid);
 
+/* The operational member that was admitted first, of several the one with the lowest id: it was
+ * there when what the others know came to be. NODE_NONE: nobody is operational. */
+uint8_t view_senior(const struct view *view);
+
 /* Whether the process (node, nonce) is a member of the view. */
 static inline bool view_has(const struct view *view, uint8_t node, uint64_t nonce)
 {

@@ -36,6 +36,22 @@ static struct view sample(void)
     return view;
 }
 
+/* Who was admitted first, not who has the lowest id; shadows do not count. */
+static void test_the_senior_was_admitted_first(void **state)
+{
+    (void)state;
+    struct view view = sample();
+    assert_int_equal(view_senior(&view), 0);
+    view.members[0].admitted = 8; /* it came back */
+    assert_int_equal(view_senior(&view), 63);
+    view.members[2].admitted = 1;
+    assert_int_equal(view_senior(&view), 63);
+    view.members[63].admitted = 8;
+    assert_int_equal(view_senior(&view), 0);
+    view.operational = 0;
+    assert_int_equal(view_senior(&view), NODE_NONE);
+}
+
 static struct view_ballot ballot(uint64_t round)
 {
     return (struct view_ballot){.round = round, .nonce = 99, .node = 63};
@@ -361,6 +377,7 @@ static void ballots_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_senior_was_admitted_first),
         cmocka_unit_test(views_survive),
         cmocka_unit_test(the_largest_view_fits),
         cmocka_unit_test(invalid_views_are_refused),

@@ -69,7 +69,7 @@ static inline bool homes_room(const struct homes_step *s)
 
 static inline uint8_t homes_leader(const struct view *view)
 {
-    return nodeset_first(view->operational);
+    return view_senior(view);
 }
 
 static inline bool homes_leads(const struct homes_step *s)

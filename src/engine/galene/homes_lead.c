@@ -1,4 +1,4 @@
-/* Galene's slot map, the leader: the lowest operational member of the view. It first finds the
+/* Galene's slot map, the leader: the senior member of the view (view_senior). It first finds the
  * newest map, then changes it one step at a time. */
 #include "engine/galene/homes_internal.h"
 
