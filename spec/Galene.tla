@@ -69,10 +69,11 @@ OthersW(n) == LiveW(n) \ {n}
 InEpoch(n) == view[n] = wview[n]
 
 HomesOf(n) == CASE map[n] = 0 -> {Home} [] map[n] = 1 -> {Home, To} [] map[n] = 2 -> {To}
+HomeOf(n) == IF map[n] = 2 THEN To ELSE Home
 SlotLost(n) == ~(HomesOf(n) \subseteq Live(n))                      \* D1
-Decides(n)  == (n = IF map[n] = 2 THEN To ELSE Home) /\ ~SlotLost(n)
+Decides(n)  == n = HomeOf(n) /\ ~SlotLost(n)
                /\ (map[n] # 1 \/ ~On("gate"))      \* that there is no such key
-IsHome(n)   == (n = IF map[n] = 2 THEN To ELSE Home) /\ ~SlotLost(n)
+IsHome(n)   == n = HomeOf(n) /\ ~SlotLost(n)
 
 \* b: from an update's worker to an update's worker
 Msg(n, t, d, u, id, b) == [t |-> t, f |-> n, to |-> d, u |-> u, g |-> gen[n], id |-> id, b |-> b,
@@ -400,7 +401,8 @@ Adopt(n) == \E e \in (IF view[n] < wview[n] THEN view[n] ELSE wview[n])..Len(vie
      /\ msgs' = {m \in msgs : ~gone(m) /\ ~old(m)} \cup
           (IF w /\ pend[n] # 0
            THEN {[m EXCEPT !.e = e] : m \in Cast(n, "INV", new, pend[n], pend[n], TRUE)} ELSE {})
-     /\ lv' = [lv EXCEPT ![n] = @ /\ ~(a /\ ~(HomesOf(n) \subseteq views[e]))]  \* L7
+     /\ lv' = [lv EXCEPT ![n] = @ /\ ~(a /\ ~((IF On("living_home") THEN {HomeOf(n)} ELSE HomesOf(n))
+                                               \subseteq views[e]))]                       \* L7
   /\ UNCHANGED <<st, cur, val, gen, pend, hot, views, map, maps, upd, nhot, told>>
 
 Orphan(n) ==                                                         \* D3
@@ -418,7 +420,7 @@ Query(n) ==
   /\ Alive(n) /\ st[n] = "I" /\ Talk(n) = {} /\ Others(n) # {}
   /\ LET says == {Says(p, cur[n], gen[n]) : p \in Others(n) \cap Newest} IN
      \/ Orphan(n) /\ "-" \notin says
-     \/ says \cap {"UPD", "NEWER"} # {} /\ Newest # First
+     \/ says \cap {"UPD", "NEWER"} # {} /\ \E e \in 1..Len(views) : ~(views[e] \subseteq Newest)
   /\ msgs' = msgs \cup Cast(n, "QUERY", Others(n), cur[n], cur[n], FALSE)
   /\ UNCHANGED <<key, hot, seen, map, maps, upd, nhot, told>>
 
