@@ -298,9 +298,8 @@ static void reply_help(struct resp_out *out)
         "SLOTS [<space>]",
         "    Which node is the home of which hash slot, as JSON; engine galene only.",
         "EMPTY-LOST <space>",
-        "    The operator's word that what lost slots held may be forgotten: all nodes remove it, "
-        "and",
-        "    the slots get homes again. `horkos slots --empty-lost` asks first, and waits.",
+        "    The operator's word that what lost slots held may be forgotten: all nodes remove it,",
+        "    and the slots get homes again. `horkos slots --empty-lost` asks first, and waits.",
         "KEYSLOT <key>",
         "    The hash slot of a key, as Redis Cluster computes it.",
         "LEAVE",
