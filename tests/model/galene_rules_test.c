@@ -100,6 +100,15 @@ static const char *run_overtaken(uint64_t off)
     return verdict(r);
 }
 
+/* Everybody hears of the update that worker 0 of node 1 has issued, and acknowledges it. */
+static void acknowledge(struct rig *r)
+{
+    rig_pass(r, 1, 0, 0, GALENE_INV);
+    rig_pass(r, 1, 0, 2, GALENE_INV);
+    rig_pass(r, 0, 0, 1, GALENE_ACK);
+    rig_pass(r, 2, 0, 1, GALENE_ACK);
+}
+
 static const char *run_all_acks(uint64_t off)
 {
     struct rig *r = cached(3, 1, off);
@@ -126,10 +135,7 @@ static const char *run_read_valid(uint64_t off)
 {
     struct rig *r = cached(3, 1, off);
     uint32_t w = rig_do(r, 1, 0, RIG_WRITE);
-    rig_pass(r, 1, 0, 0, GALENE_INV);
-    rig_pass(r, 1, 0, 2, GALENE_INV);
-    rig_pass(r, 0, 0, 1, GALENE_ACK);
-    rig_pass(r, 2, 0, 1, GALENE_ACK);
+    acknowledge(r);
     assert_true(r->ops[w].done);
     (void)rig_do(r, 2, 0, RIG_READ);
     return verdict(r);
@@ -164,10 +170,7 @@ static const char *run_named(uint64_t off)
     struct rig *r = cached(3, 2, off);
     uint32_t w = rig_do(r, 1, 0, RIG_WRITE);
     (void)rig_do(r, 2, 1, RIG_DELETE);
-    rig_pass(r, 1, 0, 0, GALENE_INV);
-    rig_pass(r, 1, 0, 2, GALENE_INV);
-    rig_pass(r, 0, 0, 1, GALENE_ACK);
-    rig_pass(r, 2, 0, 1, GALENE_ACK);
+    acknowledge(r);
     assert_true(r->ops[w].done);
     (void)rig_do(r, 1, 0, RIG_RMW);
     for (uint8_t i = 0; i < 2; i++) {
@@ -208,10 +211,7 @@ static const char *run_upd_ts(uint64_t off)
 {
     struct rig *r = cached(3, 1, off);
     (void)rig_do(r, 1, 0, RIG_WRITE);
-    rig_pass(r, 1, 0, 0, GALENE_INV);
-    rig_pass(r, 1, 0, 2, GALENE_INV);
-    rig_pass(r, 0, 0, 1, GALENE_ACK);
-    rig_pass(r, 2, 0, 1, GALENE_ACK);
+    acknowledge(r);
     rig_pass(r, 1, 0, 2, GALENE_UPD);
     uint32_t w = rig_do(r, 2, 0, RIG_WRITE);
     rig_pass(r, 2, 0, 0, GALENE_INV);
