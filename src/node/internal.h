@@ -126,7 +126,7 @@ struct flow {
     uint8_t *held; /* EFF_HOLD: a payload that waits to be stored, in store memory; or NULL */
     uint32_t held_n;
     uint8_t held_flags;
-    uint8_t purpose; /* enum purpose: who wants to hear of its end */
+    bool moves; /* begun by step_move: the mover hears of its end */
     uint8_t space;
     bool key_heap; /* key_memory is malloc's: the store had no room */
     bool check;    /* asks for the confirmation of reads */
@@ -177,9 +177,6 @@ struct forward {
     struct remote_block *blocks; /* their memory */
     uint32_t remotes_n;          /* in blocks */
 };
-
-/* On whose behalf a key comes, goes or moves. */
-enum purpose { PURPOSE_NONE, PURPOSE_HOT, PURPOSE_MOVE };
 
 /* What a timer belongs to. */
 enum { TIMER_CALL = 1, TIMER_FLOW = 2, TIMER_LANE_OUT = 3, TIMER_LANE_IN = 4 };
@@ -501,15 +498,15 @@ struct step {
     struct call *call;    /* the operation that is stepped; parked if the engine says so */
     struct bytes payload; /* what EFF_APPLY stores */
     uint8_t payload_flags;
-    bool force;      /* a follower's write may use the headroom */
-    int err;         /* out: memory refused the payload; nothing happened */
-    bool parked;     /* out: call waits for the key */
-    bool issued;     /* out: call's update is under way */
-    bool asked;      /* out: call waits for a value from elsewhere */
-    bool lost;       /* out: EFF_LOST */
-    bool later;      /* out: EFF_LATER */
-    bool begun;      /* out: the spare slot is a flow now */
-    uint8_t purpose; /* enum purpose, of the flow that the step may open */
+    bool force;  /* a follower's write may use the headroom */
+    int err;     /* out: memory refused the payload; nothing happened */
+    bool parked; /* out: call waits for the key */
+    bool issued; /* out: call's update is under way */
+    bool asked;  /* out: call waits for a value from elsewhere */
+    bool lost;   /* out: EFF_LOST */
+    bool later;  /* out: EFF_LATER */
+    bool begun;  /* out: the spare slot is a flow now */
+    bool moves;  /* the flow that the step may open is the mover's */
 };
 void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kind);
 /* Steps the key machine under ref's lock, and releases it. */
@@ -518,8 +515,8 @@ void step_key(struct worker *w, struct step *s);
 enum step_word {
     STEP_NOTHING, /* the key is as it should be */
     STEP_LATER,   /* not possible now: ask again */
-    STEP_BEGUN,   /* a flow is open; its end (or more than it) calls hot_done or move_done, perhaps
-                     before this function returns. Then ask again: there may be more to do */
+    STEP_BEGUN,   /* a flow is open. Ask again later: there may be more to do. Of step_move the
+                     flow's end calls move_done, perhaps before this function returns */
 };
 /* At the key's home: it shall enter or leave the hot set, at generation gen, of which the remainder
  * by 65535 counts: not that of an earlier one that may still be about. Any worker. */
@@ -547,9 +544,8 @@ struct flow *flow_of_ref(struct worker *w, uint32_t ref);
 void flow_check_reads(struct worker *w);
 uint64_t portable_hash(struct worker *w, struct bytes key);
 
-/* ---- What a flow that step_hot or step_move has begun calls at its end, on its worker, before its
- * key's bytes are gone. ---- */
-void hot_done(struct worker *w, const struct flow *f);
+/* ---- What a flow that step_move has begun calls at its end, on its worker, before its key's bytes
+ * are gone. ---- */
 void move_done(struct worker *w, const struct flow *f);
 
 /* ---- ordered.c ---- */

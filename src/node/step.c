@@ -75,7 +75,7 @@ void flow_open(struct worker *w, struct flow *f, const struct step *s)
     f->waiting_us = w->now_us;
     f->key_memory = NULL;
     f->call = NULL;
-    f->purpose = s->purpose;
+    f->moves = s->moves;
     if (s->issued) {
         f->call = s->call;
         f->key = s->call->op.key;
@@ -137,12 +137,10 @@ static void release_held(struct worker *w, struct flow *f)
 void flow_close(struct worker *w, struct flow *f)
 {
     HK_ASSERT(f->used && f->call == NULL && list_empty(&f->checking));
-    if (f->purpose == PURPOSE_HOT) {
-        hot_done(w, f);
-    } else if (f->purpose == PURPOSE_MOVE) {
+    if (f->moves) {
         move_done(w, f);
     }
-    f->purpose = PURPOSE_NONE;
+    f->moves = false;
     release_held(w, f);
     wheel_disarm(&w->wheel, &f->timer);
     list_remove(&f->link);
@@ -289,7 +287,7 @@ void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kin
     s->lost = false;
     s->later = false;
     s->begun = false;
-    s->purpose = PURPOSE_NONE;
+    s->moves = false;
     s->event = (struct event){
         .kind = kind,
         .from = NODE_NONE,
@@ -604,7 +602,6 @@ enum step_word step_hot(struct worker *w, uint8_t space, struct bytes key, uint6
     step_init(w, &s, space, EV_HOT);
     s.event.code = (uint8_t)code;
     s.event.ts = gen;
-    s.purpose = PURPOSE_HOT;
     return step_task(w, &s, key, hash);
 }
 
@@ -612,7 +609,7 @@ enum step_word step_move(struct worker *w, uint8_t space, struct bytes key, uint
 {
     struct step s;
     step_init(w, &s, space, EV_MOVE);
-    s.purpose = PURPOSE_MOVE;
+    s.moves = true;
     return step_task(w, &s, key, hash);
 }
 
@@ -731,7 +728,7 @@ void flow_check_reads(struct worker *w)
     }
     f->used = true;
     f->check = true;
-    f->purpose = PURPOSE_NONE;
+    f->moves = false;
     f->space = space;
     f->call = NULL;
     f->key = bytes_of(NULL, 0);
