@@ -97,9 +97,20 @@ void view_heartbeat_tick(struct view_machine *m, struct view_effects *fx)
     }
 }
 
+/* When each of the two last heard the other. A member whose heartbeats come but which does not hear
+ * this one cannot acknowledge its updates either: in the end that is as bad as silence. */
+static uint64_t both_heard_us(const struct view_peer *peer)
+{
+    return peer->heard_us < peer->hears_us ? peer->heard_us : peer->hears_us;
+}
+
 static void peer_note(struct view_machine *m, struct view_peer *peer, uint32_t epoch,
                       const struct view_heartbeat *heartbeat)
 {
+    if (peer->heard_us != 0 && m->now_us > both_heard_us(peer) + m->config.suspect_us) {
+        peer->again_us = m->now_us;
+        peer->suspected_until_us = 0; /* see view_on_suspect */
+    }
     peer->sent_us = heartbeat->sent_us;
     peer->heard_us = m->now_us;
     if (nodeset_has(heartbeat->heard, m->config.self)) {
@@ -232,14 +243,25 @@ static bool successor_waits(const struct view_machine *m, uint8_t node)
            peer->since_us > m->member[node].heard_us;
 }
 
+/* The engine's word that a member acknowledges nothing. Whoever was silent and is heard again gets
+ * one lease to answer what waited for it meanwhile: else a partition that ends would cost a live
+ * member, and with the death of another one the majority. */
+void view_on_suspect(struct view_machine *m, uint8_t node)
+{
+    if (!nodeset_has(m->view.live, node) || node == m->config.self) {
+        return;
+    }
+    struct view_peer *peer = &m->member[node];
+    if (m->now_us >= peer->again_us + m->config.lease_us || peer->again_us == 0) {
+        peer->suspected_until_us = m->now_us + m->config.lease_us;
+    }
+}
+
 /* Until when this member's silence is no reason to suspect it. */
 static uint64_t silence_ends(const struct view_machine *m, uint8_t node)
 {
     const struct view_peer *peer = &m->member[node];
-    /* A member whose heartbeats come but which does not hear this one cannot acknowledge its
-     * updates either: in the end that is as bad as silence. */
-    uint64_t since = peer->heard_us < peer->hears_us ? peer->heard_us : peer->hears_us;
-    uint64_t ends = since + m->config.suspect_us;
+    uint64_t ends = both_heard_us(peer) + m->config.suspect_us;
     if (successor_waits(m, node)) {
         uint64_t missed = peer->heard_us + 2 * (uint64_t)m->config.heartbeat_us;
         ends = missed < ends ? missed : ends;

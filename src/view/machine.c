@@ -292,9 +292,7 @@ static void on_event(struct view_machine *m, const struct view_event *event,
         on_message(m, event, fx);
         return;
     case VIEW_EVENT_SUSPECT:
-        if (nodeset_has(m->view.live, event->node) && event->node != m->config.self) {
-            m->member[event->node].suspected_until_us = m->now_us + m->config.lease_us;
-        }
+        view_on_suspect(m, event->node);
         return;
     case VIEW_EVENT_COPIED:
         m->copied = view_self_member(m);

@@ -19,6 +19,7 @@ struct view_peer {
     uint64_t heard_us;           /* when that came */
     uint64_t since_us;           /* when it was first heard */
     uint64_t hears_us;           /* when its heartbeats last said that it hears this node */
+    uint64_t again_us;           /* when its latest silence, either way, ended */
     uint64_t suspected_until_us; /* VIEW_EVENT_SUSPECT */
     uint64_t granted_until_us;   /* the grants given to it run until then */
     uint64_t lease_until_us;     /* its grants support this process's lease until then */
@@ -32,7 +33,7 @@ struct view_peer {
     uint8_t left; /* it gave its lease up: nothing is granted to it, or waited for, any more */
     uint8_t reserved[2];
 };
-_Static_assert(sizeof(struct view_peer) == 104, "no hidden padding");
+_Static_assert(sizeof(struct view_peer) == 112, "no hidden padding");
 
 /* The acceptor's part of Paxos instance view.epoch + 1. */
 struct view_acceptor {

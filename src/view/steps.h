@@ -34,6 +34,7 @@ void view_on_heartbeat(struct view_machine *m, const struct view_event *event,
                        struct view_effects *fx);
 void view_on_grant(struct view_machine *m, const struct view_event *event);
 void view_lease_update(struct view_machine *m);
+void view_on_suspect(struct view_machine *m, uint8_t node);
 bool view_suspected(const struct view_machine *m, uint8_t node);
 /* When somebody who is not suspected now will be, unless heard from; UINT64_MAX: nobody. */
 uint64_t view_suspicion_deadline(const struct view_machine *m);

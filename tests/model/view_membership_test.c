@@ -414,6 +414,36 @@ static void drops_whom_the_engine_suspects(void **state)
     assert_true(view_cluster_settled(c));
 }
 
+/* 2 is dead, 0 and 1 were cut off from each other, so nobody could be dropped. What waited for 1
+ * meanwhile is old when they meet again: that speaks against nobody, until a lease has passed in
+ * which it could be answered. Otherwise 1 is dropped as soon as 2 is back, as a shadow that may die. */
+static void a_partition_that_ends_costs_nobody(void **state)
+{
+    (void)state;
+    struct view_cluster *c = formed(3, 1);
+    struct view_event suspect = {.kind = VIEW_EVENT_SUSPECT, .node = 1};
+    crash(c, 2);
+    run_ms(c, 300);
+    assert_int_equal(c->decided_n, 2);
+    view_cluster_cut(c, 0, 1, true);
+    run_ms(c, 1000);
+    view_cluster_mend(c);
+    (void)view_cluster_start(c, 2);
+    for (uint32_t ms = 0; ms < 60; ms++) {
+        event(c, 0, suspect);
+        run_ms(c, 1);
+    }
+    run_ms(c, 1000);
+    assert_int_equal(nodeset_count(last(c)->live), 3);
+    uint32_t decided = c->decided_n;
+    for (uint32_t i = 1; i < decided; i++) {
+        assert_true(view_has(&c->decided[i], 1, c->process[1].machine.config.nonce));
+    }
+    event(c, 0, suspect);
+    run_ms(c, 600);
+    assert_false(view_has(&c->decided[decided], 1, c->process[1].machine.config.nonce));
+}
+
 /* A second process that claims a node's id while the first lives stays outside. */
 static void an_impostor_stays_outside(void **state)
 {
@@ -765,6 +795,7 @@ int main(void)
         cmocka_unit_test(a_bridge_does_not_flap),
         cmocka_unit_test(drops_the_deaf),
         cmocka_unit_test(drops_whom_the_engine_suspects),
+        cmocka_unit_test(a_partition_that_ends_costs_nobody),
         cmocka_unit_test(an_impostor_stays_outside),
         cmocka_unit_test(quiet_clusters_change_nothing),
         cmocka_unit_test(grows_and_shrinks),
