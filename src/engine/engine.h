@@ -211,6 +211,9 @@ enum engine_trait {
     ENGINE_CONFIRMS = 8,      /* its flow machine can ask a majority to confirm asynchronous reads
                                  (EV_READ); without it a space reads under leases only */
     ENGINE_TOMBSTONES = 16,   /* it keeps them for ever */
+    ENGINE_OWNED = 64,        /* objects have one owner, which moves to where transactions need it
+                          (txn.h, zeus/own.h): no key or flow machine here; key and flow are NULL.
+                          A key without data here says nothing about whether it exists */
     ENGINE_HOMED = 32, /* a key has one home, and most nodes no entry of it. A node without an entry
                           forwards the operation, unless it is the home: there the key is absent and
                           readable as such. `blank` is not readable. Joins copy nothing */

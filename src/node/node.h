@@ -17,6 +17,7 @@
 #include "base/nodeset.h"
 #include "engine/engine.h"
 #include "engine/op.h"
+#include "engine/txn.h"
 #include "store/store.h"
 #include "view/machine.h"
 #include "wire/frame.h"
@@ -33,7 +34,10 @@ struct worker;
 struct request {
     uint32_t session;
     uint64_t tag;
-    struct op op; /* its bytes stay good until worker_poll returns */
+    struct op op;                  /* its bytes stay good until worker_poll returns */
+    const struct txn_request *txn; /* not NULL: this instead of op, of which only the space counts.
+                                      In a space whose engine has transactions (ENGINE_OWNED), else
+                                      HK_ERR_INVALID */
 };
 
 struct reply {
@@ -41,7 +45,13 @@ struct reply {
     uint64_t tag;
     uint64_t version;     /* timestamp of what was read or written; 0: nothing was stored, or an
                              error */
-    struct answer answer; /* its bytes are good during the call only */
+    struct answer answer; /* its bytes are good during the call only. Of a transaction: OK; NIL: a
+                             watch did not hold, nothing happened; NUMBER 0: TXN_ALL or TXN_STOP, an
+                             operation did not apply, nothing happened; ERROR */
+    const struct answer
+        *answers;             /* of a transaction that is OK or NUMBER: one for each operation */
+    const uint64_t *versions; /* ... and what each read, or wrote */
+    uint32_t answers_n;
 };
 
 /* What a worker needs from outside. Callbacks run on the worker's thread, inside worker_poll (send

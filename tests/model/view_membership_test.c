@@ -416,7 +416,8 @@ static void drops_whom_the_engine_suspects(void **state)
 
 /* 2 is dead, 0 and 1 were cut off from each other, so nobody could be dropped. What waited for 1
  * meanwhile is old when they meet again: that speaks against nobody, until a lease has passed in
- * which it could be answered. Otherwise 1 is dropped as soon as 2 is back, as a shadow that may die. */
+ * which it could be answered. Otherwise 1 is dropped as soon as 2 is back, as a shadow that may
+ * die. */
 static void a_partition_that_ends_costs_nobody(void **state)
 {
     (void)state;

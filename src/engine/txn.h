@@ -1,0 +1,92 @@
+/* Transactions as clients ask for them, and their pure evaluation: the second seam between
+ * protocols and node, beside engine.h. A transaction is a list of operations on any objects of one
+ * space, done in order, all or nothing, and a list of versions that must still hold when it takes
+ * effect. How its objects come to be here (zeus: by ownership; the baseline: by locks at their
+ * homes), and how the result is replicated, is the engine's and the node's matter. */
+#ifndef HORKOS_ENGINE_TXN_H
+#define HORKOS_ENGINE_TXN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "engine/op.h"
+
+#define TXN_OPS_MAX 1024u     /* operations of one transaction, ... */
+#define TXN_OBJECTS_MAX 1024u /* ... and objects that it touches, watches included */
+
+/* What was read before: the transaction takes effect only if the object still has that version. */
+struct txn_watch {
+    struct bytes key;
+    uint64_t version; /* as struct reply had it; 0: it was absent */
+};
+
+enum txn_flag {
+    TXN_ALL = 1 << 0,  /* nothing happens unless every operation applies (answer.applied), MSETNX */
+    TXN_STOP = 1 << 1, /* nothing happens if an operation answers an error */
+    TXN_ACQUIRE = 1 << 2, /* ownership of all its objects is brought here, and nothing is done */
+};
+
+/* Operations between two objects: op.key is the source, op.arg the target. Values and deadlines go
+ * along. */
+enum txn_pair_kind {
+    TXN_OP_RENAME = OP_KINDS, /* answers OK; HK_ERR_NOTFOUND without a source. OPF_NX: answers 1, or
+                                 0 if the target exists */
+    TXN_OP_COPY,              /* answers 1, or 0 without a source, or if the target exists and
+                                 OPF_XX (REPLACE) is not given */
+    TXN_OP_END
+};
+
+/* Its bytes stay good until worker_poll returns. */
+struct txn_request {
+    const struct op *ops; /* all of one space */
+    const struct txn_watch *watches;
+    uint32_t ops_n;
+    uint32_t watches_n;
+    uint32_t flags; /* enum txn_flag */
+};
+
+/* HK_ERR_INVALID, HK_ERR_TOOBIG: as op_check, for each operation and in all. */
+int txn_check(const struct txn_request *txn, uint32_t value_bytes_max)
+    __attribute__((warn_unused_result));
+/* Whether it may change anything: then it needs ownership of everything that it touches. */
+bool txn_updates(const struct txn_request *txn);
+
+/* An object as the transaction sees it: what is stored, then what the operations so far made of it
+ * (its private copy). */
+struct txn_object {
+    struct bytes key;
+    uint64_t version; /* as stored; 0: absent, or a tombstone */
+    struct op_state
+        state;    /* in: as stored. out: as it shall be. Its bytes may be op's or memory's */
+    bool expired; /* in: its deadline has passed: absent, and deleted if the rest writes */
+    bool changed; /* out */
+};
+
+/* The objects that it touches, each once, in the order of first mention: operations' keys, targets,
+ * watches. Returns how many, at most `most`; 0 if there are more. index_out: for operation i the
+ * object of its key at [2 i] and of its target at [2 i + 1] (UINT16_MAX: none); then one for each
+ * watch. Hashes are the caller's (any function of the bytes), to find equal keys quickly. */
+uint32_t txn_objects(const struct txn_request *txn, struct txn_object *objects_out, uint32_t most,
+                     uint16_t *index_out);
+
+/* Memory for values that operations make; at: the caller's. */
+struct txn_memory {
+    uint8_t *at;
+    uint64_t n;
+    uint64_t used;
+};
+
+enum txn_verdict {
+    TXN_DONE,      /* objects that changed are to be written, then the answers said */
+    TXN_CONFLICT,  /* a watch does not hold: nothing happens */
+    TXN_UNAPPLIED, /* TXN_ALL, TXN_STOP: nothing happens; the answers say why */
+    TXN_NO_MEMORY, /* memory->used says how much would do; nothing happened, try again with more */
+};
+/* Evaluates all operations on the objects. answers_out: one for each operation, whose bytes point
+ * into objects, operations or memory. */
+enum txn_verdict txn_evaluate(const struct txn_request *txn, struct txn_object *objects,
+                              uint32_t objects_n, const uint16_t *index, uint64_t wall_ms,
+                              struct txn_memory *memory, struct answer *answers_out);
+
+#endif
