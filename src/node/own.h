@@ -3,6 +3,7 @@
 #ifndef HORKOS_NODE_OWN_H
 #define HORKOS_NODE_OWN_H
 
+#include "engine/zeus/zeus.h"
 #include "node/internal.h"
 
 /* ---- own.c, for transactions ---- */
