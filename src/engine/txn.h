@@ -22,7 +22,8 @@ struct txn_watch {
 };
 
 enum txn_flag {
-    TXN_ALL = 1 << 0,  /* nothing happens unless every operation applies (answer.applied), MSETNX */
+    TXN_ALL = 1 << 0,  /* nothing happens unless every operation that may change its object does so
+                          (answer.applied): MSETNX */
     TXN_STOP = 1 << 1, /* nothing happens if an operation answers an error */
     TXN_ACQUIRE = 1 << 2, /* ownership of all its objects is brought here, and nothing is done */
 };
@@ -33,7 +34,7 @@ enum txn_pair_kind {
     TXN_OP_RENAME = OP_KINDS, /* answers OK; HK_ERR_NOTFOUND without a source. OPF_NX: answers 1, or
                                  0 if the target exists */
     TXN_OP_COPY,              /* answers 1, or 0 without a source, or if the target exists and
-                                 OPF_XX (REPLACE) is not given */
+                                 OPF_XX (REPLACE) is not given; HK_ERR_INVALID onto itself */
     TXN_OP_END
 };
 
@@ -56,6 +57,7 @@ bool txn_updates(const struct txn_request *txn);
  * (its private copy). */
 struct txn_object {
     struct bytes key;
+    uint64_t hash;    /* of the key, the caller's */
     uint64_t version; /* as stored; 0: absent, or a tombstone */
     struct op_state
         state;    /* in: as stored. out: as it shall be. Its bytes may be op's or memory's */
@@ -63,28 +65,36 @@ struct txn_object {
     bool changed; /* out */
 };
 
+/* Any function of the bytes: equal keys are found by it. One that clients cannot foresee, or they
+ * could make it slow. */
+typedef uint64_t txn_hash_fn(const void *context, struct bytes key);
+
 /* The objects that it touches, each once, in the order of first mention: operations' keys, targets,
- * watches. Returns how many, at most `most`; 0 if there are more. index_out: for operation i the
- * object of its key at [2 i] and of its target at [2 i + 1] (UINT16_MAX: none); then one for each
- * watch. Hashes are the caller's (any function of the bytes), to find equal keys quickly. */
-uint32_t txn_objects(const struct txn_request *txn, struct txn_object *objects_out, uint32_t most,
-                     uint16_t *index_out);
+ * watches; of each, key and hash, the rest zero. Returns how many, at most `most` (up to
+ * TXN_OBJECTS_MAX); 0 if there are more. index_out: for operation i the object of its key at [2 i]
+ * and of its target at [2 i + 1] (UINT16_MAX: none); then one for each watch. */
+uint32_t txn_objects(const struct txn_request *txn, txn_hash_fn *hash, const void *context,
+                     struct txn_object *objects_out, uint32_t most, uint16_t *index_out);
 
 /* Memory for values that operations make; at: the caller's. */
 struct txn_memory {
     uint8_t *at;
     uint64_t n;
     uint64_t used;
+    uint32_t value_bytes_max; /* a longer value is the operation's error (HK_ERR_TOOBIG) */
 };
 
 enum txn_verdict {
     TXN_DONE,      /* objects that changed are to be written, then the answers said */
     TXN_CONFLICT,  /* a watch does not hold: nothing happens */
-    TXN_UNAPPLIED, /* TXN_ALL, TXN_STOP: nothing happens; the answers say why */
-    TXN_NO_MEMORY, /* memory->used says how much would do; nothing happened, try again with more */
+    TXN_UNAPPLIED, /* TXN_ALL, TXN_STOP: nothing happens; the answers say why; behind the first
+                      operation that did not apply they are NIL */
+    TXN_NO_MEMORY, /* memory->used says how much was needed so far; nothing happened. Try again with
+                      that and more, and with the objects as they were */
 };
-/* Evaluates all operations on the objects. answers_out: one for each operation, whose bytes point
- * into objects, operations or memory. */
+/* Evaluates all operations on the objects, whose states are as stored. An object that is expired is
+ * absent, to watches too. answers_out: one for each operation, whose bytes point into objects,
+ * operations or memory. Unless TXN_DONE no object is `changed`, and their states mean nothing. */
 enum txn_verdict txn_evaluate(const struct txn_request *txn, struct txn_object *objects,
                               uint32_t objects_n, const uint16_t *index, uint64_t wall_ms,
                               struct txn_memory *memory, struct answer *answers_out);
