@@ -154,11 +154,13 @@ struct own_body {
     uint64_t version;         /* of the value that follows, or of the sender's data */
     uint32_t vector_admitted; /* reserved for the owner's process; 0 */
     uint8_t nack;             /* enum own_nack */
-    bool value;               /* data follows; its KEY_VALUE_FLAGS are msg.vflags */
+    bool value;               /* data follows (of a tombstone: no bytes), with the flags vflags */
     bool replay;              /* INV: ACKs come to the sender. ACK: answers such a one */
     bool owner;               /* ACK: the sender was the owner */
     bool data;                /* ACK, ENTRY: the sender holds the data */
-    uint8_t reserved[3];
+    uint8_t vflags;           /* KEY_VALUE_FLAGS of the value; the node fills it in. msg.vflags is
+                                 0: the bytes of a tombstone's message would contradict it */
+    uint8_t reserved[2];
 };
 #define OWN_BODY_BYTES 64u
 void own_body_encode(const struct own_body *body, uint8_t out[OWN_BODY_BYTES]);
