@@ -467,6 +467,19 @@ static void check_silent(struct machine *m, const struct sim_op *op)
     }
 }
 
+static void check_silent_deal(struct machine *m, uint32_t index)
+{
+    struct world *world = m->world;
+    const struct deal *deal = world->traders.deals[index];
+    uint64_t last_us = world->operator.lost_us + world->setup.lease_us * 6 / 5;
+    if (must_refuse(world) && m->poll_step == world->step && deal->state == DEAL_ANSWERED &&
+        deal->err == 0 && deal->taken_us > last_us) {
+        char text[300];
+        deal_describe(deal, text, sizeof text);
+        world_violation(world, "node %u answers, and a majority is lost: %s", m->id, text);
+    }
+}
+
 void ghost_polled(struct machine *m, uint32_t worker)
 {
     struct world *world = m->world;
@@ -486,6 +499,10 @@ void ghost_polled(struct machine *m, uint32_t worker)
     }
     for (size_t i = 0; i < m->outputs_n; i++) {
         if (m->outputs[i].parcel != NULL) {
+            continue;
+        }
+        if ((m->outputs[i].op & DEAL_TAG) != 0) {
+            check_silent_deal(m, m->outputs[i].op & ~DEAL_TAG);
             continue;
         }
         const struct sim_op *op = &world->clients.ops[m->outputs[i].op];

@@ -216,6 +216,9 @@ void judge_histories(struct world *world)
     /* What was seen counts in stranded runs as well; and what is too hard hides no other fault. */
     for (uint32_t life = 0; life < world->lives_n && world->result->verdict != SIM_VIOLATION;
          life++) {
+        if (traders_on(world)) {
+            deal_judge(world, life);
+        }
         if (world->setup.sequential) {
             judge_sequential(world, life);
             continue;

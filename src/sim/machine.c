@@ -111,7 +111,7 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
     struct machine *m = machine_of(context);
-    bool took = crowd_request(m, worker, request_out);
+    bool took = crowd_request(m, worker, request_out) || traders_request(m, worker, request_out);
     m->actors[worker].took = m->actors[worker].took || took;
     return took;
 }
@@ -122,7 +122,11 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
     if (m->mute) {
         return;
     }
-    crowd_reply(m, worker, reply);
+    if ((reply->tag & DEAL_TAG) != 0) {
+        traders_reply(m, worker, reply);
+    } else {
+        crowd_reply(m, worker, reply);
+    }
     struct output *output = add_output(m);
     output->op = (uint32_t)reply->tag;
 }
@@ -208,6 +212,8 @@ static void release_outputs(struct machine *m, size_t n)
             parcel_destroy(output.parcel);
         } else if (output.parcel != NULL) {
             network_send(m->world, m->id, machine_is_zombie(m), output.to, output.parcel);
+        } else if ((output.op & DEAL_TAG) != 0) {
+            traders_answered(m->world, output.op & ~DEAL_TAG);
         } else {
             crowd_answered(m->world, output.op);
         }
@@ -273,7 +279,8 @@ static void describe_node(struct machine *m, struct node_config *config)
         .seed = random_next(chance),
         .calls_max = s->calls_max,
         .flows_max = s->flows_max,
-        .sessions_max = s->clients + SIM_NODES_MAX + 2,
+        .sessions_max =
+            s->clients + SIM_NODES_MAX + 2 + (s->traders > 0 ? s->traders + SIM_NODES_MAX : 0),
         .session_calls_max = WINDOW_MAX,
         .parked_us = s->parked_us,
         .answer_us = s->answer_us,
@@ -398,6 +405,7 @@ void machine_stop(struct machine *m, bool kill)
     release_outputs(m, kill ? 0 : m->outputs_n);
     m->state = MACHINE_DOWN;
     crowd_lost(m);
+    traders_lost(m);
     for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++) {
         clear_actor(&m->actors[i]);
     }
@@ -432,6 +440,7 @@ void machine_split(struct machine *m, struct machine *zombie, bool keeps_state)
         a->inbox_last = a->inbox_first == NULL ? &a->inbox_first : a->inbox_last;
     }
     crowd_follow(m, zombie);
+    traders_follow(m, zombie);
     ghost_follow(m, zombie);
     machine_init(m, m->world, m->id, m->place);
     m->incarnation = zombie->incarnation;
@@ -578,6 +587,7 @@ void machine_poll(struct machine *m, uint32_t worker)
     m->poll_step = m->cutoff_step = stale ? a->stale_step : world->step;
     a->stale_us = 0;
     crowd_prepare(m, worker);
+    traders_prepare(m, worker);
     struct worker *w = node_worker(m->node, worker);
     if (a->asleep) {
         worker_awake(w);

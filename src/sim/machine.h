@@ -34,7 +34,7 @@ struct actor {
     uint32_t queue_first; /* operations that have arrived, linked by next; NO_OP: none */
     uint32_t queue_last;
     uint32_t given_op; /* operations whose bytes the running poll may read, linked by next */
-    uint32_t closing[CLIENTS_MAX + SIM_NODES_MAX]; /* sessions that clients have left */
+    uint32_t closing[CLIENTS_MAX + TRADERS_MAX + 2u * SIM_NODES_MAX]; /* sessions that were left */
     uint32_t closing_n;
     uint64_t poll_at_us; /* NEVER: nothing planned */
     uint32_t poll_token; /* only the entry of the heap that carries it counts */

@@ -46,6 +46,11 @@ static void add_stats(struct sim_stats *sum, const struct sim_stats *stats)
     sum->ops_unknown += stats->ops_unknown;
     sum->ops_extra += stats->ops_extra;
     sum->reads_ok += stats->reads_ok;
+    sum->deals += stats->deals;
+    sum->deals_ok += stats->deals_ok;
+    sum->deals_aborted += stats->deals_aborted;
+    sum->deals_unknown += stats->deals_unknown;
+    sum->audits += stats->audits;
     sum->polls += stats->polls;
     sum->frames += stats->frames;
     sum->messages += stats->messages;
@@ -236,6 +241,12 @@ void sim_report_text(const struct sim_report *report, double wall_seconds, FILE 
             " others only the form was checked\n",
             s->ops, s->ops_ok, s->ops_failed, s->ops_unknown, least(report->least_ops_ok),
             s->ops_extra);
+    if (s->deals > 0) {
+        fprintf(to,
+                "transactions: %" PRIu64 " (%" PRIu64 " committed, %" PRIu64
+                " without effect, %" PRIu64 " unknown); audits: %" PRIu64 "\n",
+                s->deals, s->deals_ok, s->deals_aborted, s->deals_unknown, s->audits);
+    }
     fprintf(to,
             "views: %.2f changes a seed; processes: %" PRIu64 ", of these after a wipe: %" PRIu64
             "\n",
@@ -274,6 +285,18 @@ static json_t *operations_json(const struct sim_report *report)
     json_object_set_new(json, "unknown", number(s->ops_unknown));
     json_object_set_new(json, "form_only", number(s->ops_extra));
     json_object_set_new(json, "least_ok_a_seed", number(least(report->least_ops_ok)));
+    return json;
+}
+
+static json_t *transactions_json(const struct sim_report *report)
+{
+    const struct sim_stats *s = &report->sum;
+    json_t *json = json_object();
+    json_object_set_new(json, "all", number(s->deals));
+    json_object_set_new(json, "committed", number(s->deals_ok));
+    json_object_set_new(json, "without_effect", number(s->deals_aborted));
+    json_object_set_new(json, "unknown_outcome", number(s->deals_unknown));
+    json_object_set_new(json, "audits", number(s->audits));
     return json;
 }
 
@@ -326,6 +349,9 @@ static void set_totals(const struct sim_report *report, json_t *json)
     json_object_set_new(json, "operations", operations_json(report));
     count_commands(report, commands);
     json_object_set_new(json, "commands", commands);
+    if (report->sum.deals > 0) {
+        json_object_set_new(json, "transactions", transactions_json(report));
+    }
     json_object_set_new(json, "faults", faults_json(report));
     json_object_set_new(json, "faults_skipped", number(s->faults_skipped));
     json_object_set_new(json, "fault_kinds_a_seed", json_real(per_seed(report, s->fault_kinds)));

@@ -149,7 +149,9 @@ static void look_settled(struct world *world)
 
 static void look_calm(struct world *world)
 {
-    if (crowd_top_up(world, CALM_OPS) && world->settled_us != NEVER) {
+    bool clients = crowd_top_up(world, CALM_OPS);
+    bool traders = traders_top_up(world, CALM_OPS);
+    if (clients && traders && world->settled_us != NEVER) {
         enter_phase(world, PHASE_DRAIN);
     }
 }
@@ -178,6 +180,7 @@ static void not_well(struct world *world)
         text_add(&why, " node %u %s;", node, missing);
     }
     explain_clients(world, &why);
+    traders_explain(world, &why);
     if (world->phase == PHASE_EQUAL) {
         (void)replicas_equal(world, &why);
     }
@@ -232,13 +235,14 @@ static void look(struct world *world)
         look_calm(world);
         break;
     case PHASE_DRAIN:
-        if (crowd_idle(world)) {
+        if (crowd_idle(world) && traders_idle(world)) {
             enter_phase(world, PHASE_READ);
             crowd_read_all(world);
+            traders_read_all(world);
         }
         break;
     case PHASE_READ:
-        if (crowd_idle(world)) {
+        if (crowd_idle(world) && traders_idle(world)) {
             enter_phase(world, PHASE_EQUAL);
         }
         break;
@@ -301,8 +305,15 @@ static void happen(struct world *world, const struct heap_entry *entry)
     case HAPPENS_IMPATIENCE:
         client_impatient(world, entry->a);
         break;
+    case HAPPENS_TRADE:
+        trader_act(world, entry->a);
+        break;
+    case HAPPENS_DEAL_IMPATIENCE:
+        deal_impatient(world, entry->a);
+        break;
     case HAPPENS_ROUND:
         crowd_round(world, entry->a);
+        traders_round(world, world->setup.round_deals);
         break;
     case HAPPENS_FAULT:
         fault_begin(world, entry->a);
@@ -397,6 +408,7 @@ void world_new_life(struct world *world)
     world->lives[world->lives_n++] = world->step;
     ghost_forget(world);
     crowd_forget(world);
+    traders_forget(world);
 }
 
 /* ---- Beginning and end ---- */
@@ -418,6 +430,7 @@ static void world_init(struct world *world, const struct sim_config *config, uin
     random_init(&world->chance_clients, random_next(&root));
     random_init(&world->chance_machines, random_next(&root));
     random_init(&world->chance_faults, random_next(&root));
+    random_init(&world->chance_traders, random_next(&root));
     trace_init(&world->trace, config->trace);
     if (config->trace != NULL) {
         fputs(text_string(&result->plan), config->trace);
@@ -429,6 +442,7 @@ static void world_init(struct world *world, const struct sim_config *config, uin
         machine_init(&world->machines[i], world, (uint8_t)(i < SIM_NODES_MAX ? i : 0), (uint8_t)i);
     }
     crowd_init(world);
+    traders_init(world);
 }
 
 static void world_deinit(struct world *world)
@@ -444,6 +458,7 @@ static void world_deinit(struct world *world)
     }
     heap_deinit(&world->heap);
     crowd_deinit(world);
+    traders_deinit(world);
     ghost_deinit(&world->ghost);
     homed_deinit(&world->homed);
 }

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "node/engines.h"
 #include "sim/setup_internal.h"
+#include "sim/trader.h"
 
 const char *const sim_fault_names[SIM_FAULTS] = {
     [SIM_FAULT_LOSS] = "loss",         [SIM_FAULT_DUPLICATE] = "duplicate",
@@ -349,6 +350,12 @@ static void make_smaller(const struct sim_config *config, struct setup *s)
     if (config->clients_max != 0 && s->clients > config->clients_max) {
         s->clients = config->clients_max;
     }
+    if (config->clients_max != 0 && s->traders > config->clients_max) {
+        s->traders = config->clients_max;
+    }
+    if (config->keys_max != 0 && s->traded > config->keys_max) {
+        s->traded = config->keys_max;
+    }
     if (config->keys_max != 0 && s->keys > config->keys_max) {
         s->keys = config->keys_max;
         s->registers = s->registers > s->keys ? s->keys : s->registers;
@@ -431,6 +438,30 @@ static void draw_homed(struct drawing *d)
     s->skew_permille = (uint32_t)between(&own, 300, 900);
 }
 
+/* Chance of its own, as with homes. */
+static void draw_owned(struct drawing *d, bool trade)
+{
+    static const uint32_t keys[] = {1, 2, 2, 3, 4, TRADED_MAX};
+    static const uint32_t windows[] = {1, 1, 2, 4, WINDOW_MAX};
+    struct setup *s = d->setup;
+    struct drawing own = {.setup = s};
+    if ((s->engine->traits & ENGINE_OWNED) == 0 && !trade) {
+        return;
+    }
+    random_init(&own.random, s->seed ^ 0x2e05u);
+    s->traders = s->nodes * (uint32_t)between(&own, 1, 2);
+    s->traders = s->traders > TRADERS_MAX ? TRADERS_MAX : s->traders;
+    s->traded = PICK(&own, keys);
+    s->accounts = (uint32_t)between(&own, 2, ACCOUNTS_MAX);
+    s->trade_window = PICK(&own, windows);
+    uint32_t deals = (uint32_t)between(&own, 100, 300);
+    s->round_deals = 1 + deals / (s->traders * s->rounds_n);
+    /* So many that no minority of crashes takes all replicas of an object. */
+    uint64_t least = (s->nodes - 1) / 2 + 1;
+    bool few = chance(&own, 600);
+    s->degree = few ? (uint8_t)between(&own, least, s->nodes) : 0;
+}
+
 void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *setup_out)
 {
     HK_ASSERT(config->nodes >= 1 && config->nodes <= SIM_NODES_MAX);
@@ -461,6 +492,7 @@ void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *se
     draw_clients(&d);
     draw_rounds(&d);
     draw_homed(&d);
+    draw_owned(&d, config->trade);
     s->blackout = chance(&d, 100);
     s->liveness_us = 60 * s->lease_us + 4 * s->answer_us;
     s->drawn = d.drawn;

@@ -15,6 +15,7 @@
 #define ROUNDS_MAX 64u
 #define CLIENTS_MAX 24u
 #define KEYS_MAX 8u
+#define TRADERS_MAX 12u
 #define WINDOW_MAX 8u
 
 /* What a fault waits for after its time has come: the moments at which the protocol of views is
@@ -116,6 +117,13 @@ struct setup {
     struct hot_config hot;
     uint64_t
         favour_us; /* the key that clients like best is another one after so long; 0: it stays */
+    /* Of engines with transactions; traders 0: none. */
+    uint32_t traders;
+    uint32_t traded;       /* keys whose history is checked */
+    uint32_t accounts;     /* of the bank */
+    uint32_t trade_window; /* deals that a trader has under way at most */
+    uint32_t round_deals;  /* of each trader in each round */
+    uint8_t degree;        /* of the space; 0: as many replicas as the protocol thinks best */
     /* Faults. */
     struct weather weather;
     struct setup_clock clocks[SIM_NODES_MAX];

@@ -133,6 +133,13 @@ static void print_hot(const struct setup *s, struct text *to)
     text_add(to, " sample %u misses %u\n", h->sample, h->misses_max);
 }
 
+static void print_traders(const struct setup *s, struct text *to)
+{
+    text_add(to, "  traders: %u, rounds of %u, window %u, %u keys, %u accounts; ", s->traders,
+             s->round_deals, s->trade_window, s->traded, s->accounts);
+    text_add(to, "degree %u\n", s->degree);
+}
+
 void setup_print(const struct setup *s, struct text *to)
 {
     text_add(to, "seed %" PRIu64 ": %u nodes", s->seed, s->nodes);
@@ -175,6 +182,9 @@ void setup_print(const struct setup *s, struct text *to)
     print_clients(s, to);
     if ((s->engine->traits & ENGINE_HOMED) != 0) {
         print_hot(s, to);
+    }
+    if (s->traders > 0) {
+        print_traders(s, to);
     }
     for (uint32_t i = 0; i < s->plan_n; i++) {
         text_add(to, "  fault %u at ", i);

@@ -74,7 +74,9 @@ struct sim_config {
                               not need to send anything again */
     bool tamper;           /* for tests: one read is recorded wrongly, which must be noticed */
     bool waver;            /* for tests: the run has another hash than it should */
-    FILE *trace;           /* everything that happens, for people; NULL: nothing */
+    bool trade;  /* for tests: an engine without transactions gets traders, whose deals are single
+                   operations */
+    FILE *trace; /* everything that happens, for people; NULL: nothing */
     /* HK_MUTANTS builds only: bits of enum view_rule, node_rule, and of the engine's rules. */
     uint64_t view_rules_off;
     uint64_t node_rules_off;
@@ -93,12 +95,17 @@ extern const char *const sim_verdict_names[SIM_VERDICTS];
 
 struct sim_stats {
     uint64_t virtual_us;
-    uint64_t ops;         /* operations that ended, in whatever way, but for extra load */
-    uint64_t ops_ok;      /* answered, and in the history */
-    uint64_t ops_failed;  /* certainly without effect */
-    uint64_t ops_unknown; /* the client never learned the outcome */
-    uint64_t ops_extra;   /* besides: of these only the form of the answer was checked */
-    uint64_t reads_ok;    /* part of ops_ok */
+    uint64_t ops;           /* operations that ended, in whatever way, but for extra load */
+    uint64_t ops_ok;        /* answered, and in the history */
+    uint64_t ops_failed;    /* certainly without effect */
+    uint64_t ops_unknown;   /* the client never learned the outcome */
+    uint64_t ops_extra;     /* besides: of these only the form of the answer was checked */
+    uint64_t reads_ok;      /* part of ops_ok */
+    uint64_t deals;         /* transactions that ended, in whatever way */
+    uint64_t deals_ok;      /* committed */
+    uint64_t deals_aborted; /* certainly without effect */
+    uint64_t deals_unknown;
+    uint64_t audits; /* of the bank */
     uint64_t polls;
     uint64_t frames;   /* sent */
     uint64_t messages; /* inside them */

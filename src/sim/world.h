@@ -18,23 +18,26 @@
 #include "sim/setup.h"
 #include "sim/sim.h"
 #include "sim/trace.h"
+#include "sim/trader.h"
 
 /* Kinds of entries of the heap. */
 enum happening {
-    HAPPENS_POLL,         /* a: node, b: worker */
-    HAPPENS_ARRIVAL,      /* a: node, what: the parcel */
-    HAPPENS_ACT,          /* a: client */
-    HAPPENS_IMPATIENCE,   /* a: operation */
-    HAPPENS_ROUND,        /* a: operations for each client */
-    HAPPENS_FAULT,        /* a: fault begins */
-    HAPPENS_TRAP_TIMEOUT, /* a: fault */
-    HAPPENS_FAULT_END,    /* a: fault */
-    HAPPENS_CUE_TIMEOUT,  /* a: fault */
-    HAPPENS_RETURN,       /* a: node */
-    HAPPENS_HAND_OVER,    /* a: fault */
-    HAPPENS_OPERATOR,     /* the operator looks around */
-    HAPPENS_HEALING,      /* faults end */
-    HAPPENS_LOOK,         /* is everything well? (after faults have ended) */
+    HAPPENS_POLL,            /* a: node, b: worker */
+    HAPPENS_ARRIVAL,         /* a: node, what: the parcel */
+    HAPPENS_ACT,             /* a: client */
+    HAPPENS_IMPATIENCE,      /* a: operation */
+    HAPPENS_TRADE,           /* a: trader */
+    HAPPENS_DEAL_IMPATIENCE, /* a: deal */
+    HAPPENS_ROUND,           /* a: operations for each client */
+    HAPPENS_FAULT,           /* a: fault begins */
+    HAPPENS_TRAP_TIMEOUT,    /* a: fault */
+    HAPPENS_FAULT_END,       /* a: fault */
+    HAPPENS_CUE_TIMEOUT,     /* a: fault */
+    HAPPENS_RETURN,          /* a: node */
+    HAPPENS_HAND_OVER,       /* a: fault */
+    HAPPENS_OPERATOR,        /* the operator looks around */
+    HAPPENS_HEALING,         /* faults end */
+    HAPPENS_LOOK,            /* is everything well? (after faults have ended) */
 };
 
 /* Safety first, under faults; then everything has to become well. */
@@ -68,12 +71,14 @@ struct world {
     struct machine machines[MACHINES_MAX]; /* by node id; then zombies */
     struct operator operator;
     struct clients clients;
+    struct traders traders;
     struct fault_run faults[PLAN_MAX];
     struct ghost ghost;
     struct homed homed;
     struct trace trace;
     /* Streams of chance of their own, so that what one part draws does not shift the others. */
     struct random chance_network, chance_schedule, chance_clients, chance_machines, chance_faults;
+    struct random chance_traders;
 };
 
 /* Lets the world go on from within a poll of the machine's worker, which is held up meanwhile,

@@ -146,6 +146,32 @@ static void test_each_kind_befalls(void **state)
     }
 }
 
+/* Deals of one operation each, on an engine that has no transactions: their history is judged, and
+ * a read that is recorded wrongly refused. */
+static void test_deals(void **state)
+{
+    (void)state;
+    struct sim_config config = plain;
+    uint32_t refused = 0;
+    config.trade = true;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct sim_result result;
+        config.tamper = false;
+        sim_run(&config, seed, &result);
+        assert_int_equal(result.verdict, SIM_SOUND);
+        assert_true(result.stats.deals_ok >= 30);
+        assert_true(result.stats.deals_ok + result.stats.deals_aborted +
+                        result.stats.deals_unknown ==
+                    result.stats.deals);
+        sim_result_deinit(&result);
+        config.tamper = true;
+        sim_run(&config, seed, &result);
+        refused += strstr(text_string(&result.report), "not strictly serializable") != NULL;
+        sim_result_deinit(&result);
+    }
+    assert_true(refused >= 10);
+}
+
 static void test_report_counts(void **state)
 {
     (void)state;
@@ -211,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_bad_history_is_refused),
         cmocka_unit_test(test_no_faults_if_none_are_allowed),
         cmocka_unit_test(test_each_kind_befalls),
+        cmocka_unit_test(test_deals),
         cmocka_unit_test(test_report_counts),
         cmocka_unit_test(test_report_keeps_violations),
     };

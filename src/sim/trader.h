@@ -1,0 +1,167 @@
+/* Traders: clients that ask for transactions, in a space whose engine has them (ENGINE_OWNED). Each
+ * has a session with a worker, as a thread of the process itself would, and several deals under way
+ * in it. A deal is one transaction, or one operation that is as good as one.
+ *
+ * Traded keys hold numbers that are written once, so that the history of all deals can be held
+ * against strict serializability. Accounts hold money: what is paid from one to another is never
+ * more nor less in all. */
+#ifndef HORKOS_SIM_TRADER_H
+#define HORKOS_SIM_TRADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "check/txn_history.h"
+#include "engine/txn.h"
+#include "node/node.h"
+#include "sim/machine.h"
+#include "sim/setup.h"
+#include "sim/value.h"
+
+struct world;
+
+/* The tags of deals; below are those of operations (client.h). */
+#define DEAL_TAG UINT32_C(0x80000000)
+#define DEAL_OPS_MAX 12u
+#define TRADED_MAX 8u
+#define ACCOUNTS_MAX 6u
+#define ACCOUNT_MONEY INT64_C(1000) /* in each when the bank opens */
+
+enum deal_kind {
+    DEAL_GET, /* one operation, no transaction */
+    DEAL_SET, /* the same */
+    DEAL_READ,
+    DEAL_WRITE,
+    DEAL_MIXED, /* reads some keys, writes others, and some of the same */
+    DEAL_LOOK,  /* reads, and then ... */
+    DEAL_SWAP,  /* ... writes if what was read still holds */
+    DEAL_CLAIM, /* writes all if none of them exists */
+    DEAL_FETCH, /* brings ownership here */
+    /* The bank's. */
+    DEAL_OPEN,    /* money into all accounts, if none exists */
+    DEAL_PAY,     /* less here and more there */
+    DEAL_PEEK,    /* reads two accounts, and then ... */
+    DEAL_MOVE,    /* ... writes both anew, or all into one and the other is closed */
+    DEAL_RENAME,  /* an account gets another name, if that is free */
+    DEAL_AUDIT,   /* reads all accounts */
+    DEAL_CONTROL, /* the same, and writes something: it needs to own them */
+    DEAL_KINDS
+};
+extern const char *const deal_kind_names[DEAL_KINDS];
+
+enum deal_state { DEAL_QUEUED, DEAL_TAKEN, DEAL_ANSWERED, DEAL_OVER };
+
+/* What an operation of a deal saw or wrote. */
+struct deal_item {
+    int64_t number; /* that a write of a traded key writes; of accounts: read */
+    uint32_t key;   /* traded keys, then accounts */
+    bool there;     /* read: something was stored */
+    uint64_t version;
+};
+
+struct deal {
+    uint32_t index;
+    uint32_t trader;
+    uint32_t connection; /* of the trader */
+    enum deal_kind kind;
+    enum deal_state state;
+    struct op ops[DEAL_OPS_MAX];
+    struct txn_watch watches[DEAL_OPS_MAX];
+    struct txn_request request;
+    struct deal_item items[DEAL_OPS_MAX];   /* of ops */
+    struct deal_item watched[DEAL_OPS_MAX]; /* of watches: what an earlier deal had read */
+    uint8_t *bytes[DEAL_OPS_MAX];           /* of values; owned */
+    int err;
+    enum txn_outcome outcome; /* when it is over */
+    bool given;               /* a worker has seen it */
+    uint64_t queued_us;       /* virtual */
+    uint64_t taken_us;        /* virtual; 0: not yet */
+    uint64_t arrived_step;
+    uint64_t begin_us, end_us; /* in the history's time; 0: not taken */
+};
+
+struct trader {
+    uint32_t id;
+    uint8_t machine;
+    uint32_t worker;
+    uint32_t session; /* SESSION_NONE: not open */
+    uint32_t connection;
+    uint32_t window;
+    uint32_t ring[WINDOW_MAX]; /* deals under way, the oldest first */
+    uint32_t ring_first, ring_n;
+    uint32_t quota, tries;
+    uint64_t patience_us; /* 0: as long as it takes */
+    uint64_t backoff_until_us;
+    bool scheduled;
+    bool ready;
+    bool moving;
+    bool reader; /* at the end: reads everything once */
+    uint32_t read_n;
+    uint32_t ok_calm;
+    uint32_t next; /* a deal that follows from what another one has read; NO_OP */
+};
+
+struct trade_key {
+    uint8_t bytes[SIM_KEY_BYTES];
+    uint32_t n;
+    struct tampering tampering; /* for tests */
+    uint64_t tampered_version;
+};
+
+struct traders {
+    struct trader at[TRADERS_MAX + SIM_NODES_MAX];
+    uint32_t n;
+    struct deal **deals; /* each stays where it is */
+    size_t deals_n, deals_capacity;
+    struct trade_key keys[TRADED_MAX + ACCOUNTS_MAX];
+    int64_t next_number;
+    uint64_t opened_us; /* in the history's time: the bank was open from here on; 0: not so */
+    bool tampered;
+};
+
+void traders_init(struct world *world);
+void traders_deinit(struct world *world);
+bool traders_on(const struct world *world);
+/* Everybody has something to do. */
+void traders_round(struct world *world, uint32_t deals);
+/* All data is gone. */
+void traders_forget(struct world *world);
+void trader_act(struct world *world, uint32_t trader);
+void deal_impatient(struct world *world, uint32_t deal);
+/* As crowd_top_up, crowd_read_all, crowd_idle. */
+bool traders_top_up(struct world *world, uint32_t each);
+void traders_read_all(struct world *world);
+bool traders_idle(const struct world *world);
+void traders_explain(const struct world *world, struct text *why);
+
+/* ---- For machines ---- */
+void traders_prepare(struct machine *machine, uint32_t worker);
+bool traders_request(struct machine *machine, uint32_t worker, struct request *request_out);
+void traders_reply(struct machine *machine, uint32_t worker, const struct reply *reply);
+void traders_answered(struct world *world, uint32_t deal);
+void traders_follow(struct machine *from, struct machine *to);
+void traders_lost(struct machine *machine);
+
+/* ---- deal.c ---- */
+
+/* The next deal of a trader. */
+struct deal *deal_draw(struct world *world, struct trader *trader);
+/* Of a reader: the part-th one; NULL: there is no more. */
+struct deal *deal_read_all(struct world *world, struct trader *trader, uint32_t part);
+/* What the answer says: fills in items. NULL, or what is wrong with it. */
+const char *deal_understand(struct world *world, struct deal *deal, const struct reply *reply);
+/* Committed: what follows from it, or NULL. */
+struct deal *deal_follow(struct world *world, struct trader *trader, const struct deal *deal);
+bool deal_updates(const struct deal *deal);
+void deal_describe(const struct deal *deal, char *to, size_t size);
+void deal_destroy(struct deal *deal);
+
+/* ---- deal_judge.c ---- */
+
+/* A deal is over, and committed: the bank's books. */
+void deal_account(struct world *world, const struct deal *deal);
+/* Of that life of the world. */
+void deal_judge(struct world *world, uint32_t life);
+
+#endif
