@@ -131,7 +131,7 @@ void commit_check(const struct commit_pipe *pipe, const struct commit_context *c
 bool commit_takes(const struct commit_config *config, uint64_t held, uint64_t version);
 /* DONE, DROP: the object that is held turns VALID by it (C7). */
 bool commit_validates(const struct commit_config *config, uint64_t held, uint64_t version);
-/* A transaction of pipe `mine` may read or write an object in WRITE, which is of pipe `its` (C4). */
+/* A transaction of pipe `mine` may touch an object that is in WRITE, of pipe `its` (C4). */
 bool commit_may_touch(const struct commit_config *config, uint32_t its, uint32_t mine);
 
 /* ---- Messages ---- */
