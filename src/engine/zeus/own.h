@@ -34,6 +34,9 @@ struct own_vector own_masked(const struct own_vector *vector, const struct view 
 /* The directory of an object: max(3, minority + 1) configured nodes. portable_hash: of its key, the
  * same on every member. */
 nodeset own_directory(const struct view *view, uint64_t portable_hash);
+/* Those of it that have all entries and may therefore drive and answer NONE: operational, and, while
+ * the configured set changes, of the directory by the old set. */
+nodeset own_drivers(const struct view *view, uint64_t portable_hash);
 
 enum own_state { OWN_VALID, OWN_INVALID, OWN_DRIVE };
 extern const char *const own_state_names[];
@@ -63,30 +66,34 @@ struct own_busy {
     uint32_t epoch; /* in which INV was last taken or sent */
     uint8_t state;  /* enum own_state */
     bool owes;      /* R4: the ACK is due when the data is free */
-    bool replays;
-    uint8_t to; /* owes: whom */
+    bool replays;   /* INVs of this member's own replay are out */
+    uint8_t to;     /* owes: whom */
 
     /* Own request. */
     struct own_request mine; /* type OWN_NONE: none */
     uint64_t mine_ts;        /* o_ts that its ACKs name; 0: none came */
     struct own_vector mine_before;
     nodeset mine_acked;
-    nodeset mine_data;   /* of them, those that have the data */
-    uint64_t mine_best;  /* highest t_version of an ACK's value; the node keeps that value */
-    uint64_t mine_clock; /* highest clock of the ACKs (R13) */
-    uint64_t due_us;     /* when to look again; 0: never */
+    nodeset mine_data;  /* of them, those that have the data */
+    uint64_t mine_best; /* highest t_version of an ACK's value; the node keeps that value */
+    uint64_t due_us;    /* when to look again; 0: never */
     uint32_t mine_epoch;
     uint8_t driver;
-    uint8_t tries;   /* NACKs in a row */
-    bool waits;      /* for SETTLED, or for due_us, before it is sent (again) */
-    bool best_owner; /* the value of mine_best is the owner's */
-    uint8_t reserved[4];
+    uint8_t tries;    /* NACKs in a row */
+    bool waits;       /* for SETTLED, or for mine_due_us, before it is sent (again) */
+    bool best_owner;  /* the value of mine_best is the owner's */
+    bool stale;       /* pending from before this epoch, or from a replay: to be replayed */
+    bool shut;        /* the data may not be read: a TRIM of it is pending, or was */
+    bool to_replayer; /* owes: to whom replays, not to the requester */
+    uint8_t reserved[1];
+    uint64_t mine_due_us;
+    uint64_t replay_due_us;
 };
 bool own_idle(const struct own_busy *busy);
 
 enum own_ev {
-    OWN_EV_WANT,  /* this node wants `want`; ignored while an own request of at least that level is
-                     open, or if it has it (then OWN_FX_DONE at once) */
+    OWN_EV_WANT,  /* this node wants `want`; ignored while an own request is open: ask again when
+                     that is DONE. OWN_FX_DONE at once if it has it */
     OWN_EV_MSG,   /* REQ to INVITE, ENTRY; own_msg_invalid(msg) is NULL */
     OWN_EV_FREE,  /* the data is free now, or another moment at which an owed ACK may go */
     OWN_EV_VIEW,  /* the worker adopted event.view */
@@ -119,10 +126,12 @@ struct own_event {
     uint64_t random;
     const struct view *view;
     nodeset directory; /* own_directory of the adopted view */
+    nodeset drivers;   /* own_drivers of it */
     struct own_data data;
     const struct msg *msg;
     struct own_request want; /* WANT: type, target, degree, create */
-    uint64_t *clock;         /* of this worker (zeus.md, Timestamps) */
+    uint64_t *clock;         /* of this worker (zeus.md, Timestamps); raised, never lowered */
+    uint64_t *forgot;        /* highest version of an o_ts that this worker has forgotten (R13) */
     uint32_t *seq;           /* the last one used by this worker; steps may use up one */
     const struct own_config *config;
 };
@@ -157,12 +166,13 @@ struct own_body {
     bool value;               /* data follows (of a tombstone: no bytes), with the flags vflags */
     bool replay;              /* INV: ACKs come to the sender. ACK: answers such a one */
     bool owner;               /* ACK: the sender was the owner */
-    bool data;                /* ACK, ENTRY: the sender holds the data */
+    bool data;                /* ACK: the sender holds the data, at `version` */
     uint8_t vflags;           /* KEY_VALUE_FLAGS of the value; the node fills it in. msg.vflags is
                                  0: the bytes of a tombstone's message would contradict it */
     uint8_t reserved[2];
 };
 #define OWN_BODY_BYTES 64u
+#define OWN_VERSION_MAX (1ull << 43) /* of o_ts, t_version and clock, in messages */
 void own_body_encode(const struct own_body *body, uint8_t out[OWN_BODY_BYTES]);
 /* Why the message cannot come from a correct member, or NULL; then own_body_decode may read it. */
 const char *own_msg_invalid(const struct msg *msg);
@@ -172,16 +182,18 @@ struct bytes own_msg_value(const struct msg *msg);
 
 enum own_fx {
     OWN_FX_SEND,    /* message `code` with `ts` and `body` to every node of `to` (this one included:
-                        it comes back as EV_MSG). body.value: with the data stored here */
+                        it comes back as EV_MSG). msg.arg is *clock. body.value: with the value that
+                        was kept at version body.version, if one was, else with the data stored here
+                        (a tombstone is a value, too) */
     OWN_FX_REVOKE,  /* no new local transaction may begin on the data: this node is no owner for it
                      */
     OWN_FX_GRANT,   /* this node is `code`: OWN_OWNER or OWN_READER, in the vector of the entry */
     OWN_FX_SHUT,    /* the data may not be read (a reader that is being trimmed) */
     OWN_FX_OPEN,    /* it may again */
-    OWN_FX_KEEP,    /* the message's value is the best so far: keep it beside the busy record */
-    OWN_FX_INSTALL, /* the kept value (or the message's, if none is kept) becomes the data, at
-                       version `ts`, if the store has a lower one; without either: a tombstone at
-                       `ts` */
+    OWN_FX_KEEP,    /* the message's value, of version `ts`, is the best so far: keep it beside the
+                       busy record, instead of what was kept */
+    OWN_FX_INSTALL, /* the value that was kept at version `ts` becomes the data, if the store has
+                       none or a lower version; if none was kept at `ts`: a tombstone does */
     OWN_FX_DROP,    /* the data is forgotten */
     OWN_FX_DONE,    /* the own request has ended: `code` is 0 (granted) or an enum own_nack */
     OWN_FX_BEHIND,  /* the sender's epoch is old: the view protocol shall tell it */
@@ -204,7 +216,7 @@ struct own_effect {
     uint64_t ts;
     struct own_body body;
 };
-#define OWN_EFFECTS_MAX 8u
+#define OWN_EFFECTS_MAX 12u
 struct own_effects {
     uint32_t n;
     struct own_effect e[OWN_EFFECTS_MAX];
