@@ -34,8 +34,8 @@ struct own_vector own_masked(const struct own_vector *vector, const struct view 
 /* The directory of an object: max(3, minority + 1) configured nodes. portable_hash: of its key, the
  * same on every member. */
 nodeset own_directory(const struct view *view, uint64_t portable_hash);
-/* Those of it that have all entries and may therefore drive and answer NONE: operational, and, while
- * the configured set changes, of the directory by the old set. */
+/* Those of it that have all entries and may therefore drive and answer NONE: operational, and,
+ * while the configured set changes, of the directory by the old set. */
 nodeset own_drivers(const struct view *view, uint64_t portable_hash);
 
 enum own_state { OWN_VALID, OWN_INVALID, OWN_DRIVE };
