@@ -291,7 +291,7 @@ void arb_want_nack(struct arb *a)
     }
 }
 
-/* A replay tells that the arbitration is won. It ends a request that waits to be sent again, too. */
+/* A replay tells that the arbitration is won. It ends a request that waits for its turn, too. */
 void arb_want_resp(struct arb *a)
 {
     const struct own_event *event = a->event;
