@@ -109,6 +109,7 @@ uint32_t aside_take(struct worker *w, uint32_t max)
     struct parcel parcel;
     uint32_t n = 0;
     while (w->aside_ready && n < max && ring_mpsc_pop(&w->parcels, &parcel)) {
+        control_adopt(w); /* who has passed this on may be in a newer epoch already */
         input_batch(w, bytes_of(parcel.at + FRAME_HEADER, parcel.n), w->node->config.self);
         struct worker *from = &w->node->workers[parcel.from];
         if (parcel.capacity > FRAME_GIVEN || !ring_mpsc_push(&from->parcels_back, &parcel)) {

@@ -77,6 +77,7 @@ void worker_check(const struct worker *w)
     check_flows(w);
     lanes_check(w);
     forward_check(w);
+    own_check_worker(w);
     if (w->index == 0) {
         view_check(&w->node->machine);
     }

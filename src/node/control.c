@@ -1,7 +1,7 @@
 /* The control worker (0) runs the view protocol: it feeds the machine with time, messages and what
  * the workers report, publishes views and the lease, and tells the machine when every worker has
  * adopted a view. All workers adopt here, between two of their steps. */
-#include "node/internal.h"
+#include "node/own.h"
 
 #include <string.h>
 
@@ -163,8 +163,12 @@ static void look_at_memory(struct worker *w)
         uint64_t most = n->config.spaces[i].store.memory_max;
         if (n->spaces[i].store != NULL && most != 0) {
             struct store_stats stats;
+            struct store_stats entries = {.bytes_used = 0};
             store_stats(n->spaces[i].store, &stats);
-            full |= stats.bytes_used >= (was ? most - most / 64 : most);
+            if (n->spaces[i].directory != NULL) {
+                store_stats(n->spaces[i].directory, &entries);
+            }
+            full |= stats.bytes_used + entries.bytes_used >= (was ? most - most / 64 : most);
         }
     }
     if (full != was) {
@@ -308,6 +312,10 @@ void control_adopt(struct worker *w)
         sweep_restart(w);
     }
     forward_adopt(w);
+    if (n->owned != 0) {
+        own_adopt(w);
+        txn_adopt(w);
+    }
     step_flows(w);
     if (w->index == 0) {
         ordered_view(w);

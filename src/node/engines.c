@@ -5,7 +5,8 @@
 #include "engine/galene/messages.h"
 #include "node/node.h"
 
-static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops, &galene_ops};
+static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops, &galene_ops,
+                                                  &zeus_ops};
 
 #define ENGINES (sizeof engines / sizeof engines[0])
 
@@ -53,6 +54,10 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
         config_out->galene = (struct galene_config){
             .retry_us = options->mlt_us / 4u + 1u,
             .rescue_us = options->mlt_us * 4u + 1u,
+        };
+    } else if (ops == &zeus_ops) {
+        config_out->zeus = (struct zeus_config){
+            .own = {.degree = options->degree, .backoff_us = (uint32_t)(options->mlt_us / 32u + 1u)},
         };
     }
 }

@@ -10,6 +10,7 @@
 #include "engine/galene/galene.h"
 #include "engine/hermes/hermes.h"
 #include "engine/zab/zab.h"
+#include "engine/zeus/zeus.h"
 
 /* The configuration of a space's engine, whichever it is: what space_config.engine points to. */
 union engines_config {
@@ -17,6 +18,7 @@ union engines_config {
     struct zab_config zab;
     struct craq_config craq;
     struct galene_config galene;
+    struct zeus_config zeus;
 };
 
 /* What people may choose, in terms that are common to the engines; an engine leaves aside what does
@@ -26,6 +28,7 @@ struct engines_options {
     uint64_t grace_us; /* far above the life of any message */
     bool ack_to_all;   /* hermes: [H] O3 */
     bool lockstep;     /* zab: total order in rounds of all members */
+    uint8_t degree;    /* zeus: replicas of an object; 0: max(3, minority + 1) */
 };
 void engines_configure(const struct engine_ops *ops, const struct engines_options *options,
                        union engines_config *config_out);

@@ -1,20 +1,23 @@
 /* What comes in from peers: frames are checked, their messages routed to key machines, flows or
  * the node. The keys of a burst are fetched together before the first is stepped. */
-#include "node/internal.h"
+#include "node/own.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 
-/* Beside enum engine_route: MSG_CALL. */
+/* Beside enum engine_route: MSG_CALL, and where objects have owners, ownership and commit. */
 #define ROUTE_CALL 0xffu
+#define ROUTE_OWN 0xfeu
+#define ROUTE_TXN 0xfdu
 
 struct burst {
     uint32_t n;
     struct msg msgs[BURST_MAX];
     uint64_t hashes[BURST_MAX];
     uint8_t routes[BURST_MAX];
+    uint8_t from[BURST_MAX];
     bool keyed[BURST_MAX]; /* hashes[i] is of a key that will be looked up */
 };
 
@@ -43,6 +46,20 @@ static void route_slot(struct worker *w, const struct msg *msg, uint8_t from)
     step_flow(w, f, EV_MSG, 0, msg, from);
 }
 
+/* Where objects have owners; false: it is for a machine of another kind. */
+static bool run_owned(struct worker *w, const struct burst *b, uint32_t i)
+{
+    if (b->routes[i] == ROUTE_OWN) {
+        own_message(w, &b->msgs[i], b->hashes[i], b->from[i]);
+    } else if (b->routes[i] == ROUTE_TXN) {
+        txn_message(w, &b->msgs[i], b->hashes[i], b->from[i]);
+    } else {
+        return false;
+    }
+    worker_run_ready(w);
+    return true;
+}
+
 static void run_burst(struct worker *w, struct burst *b, uint8_t from)
 {
     for (uint32_t i = 0; i < b->n; i++) {
@@ -55,6 +72,9 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
         if (b->routes[i] == ROUTE_CALL) {
             forward_take(w, msg, b->hashes[i], from);
             worker_run_ready(w);
+            continue;
+        }
+        if (run_owned(w, b, i)) {
             continue;
         }
         switch ((enum engine_route)b->routes[i]) {
@@ -79,7 +99,7 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
 }
 
 /* Whether the engine may see the message, and where it goes; counts why not. */
-static bool admissible(struct worker *w, const struct msg *msg, enum engine_route *route_out)
+static bool admissible(struct worker *w, const struct msg *msg, uint32_t *route_out)
 {
     if (msg->space >= SPACES_MAX || w->node->spaces[msg->space].ops == NULL) {
         w->stats.node_drops[NODE_DROP_SPACE]++;
@@ -89,6 +109,10 @@ static bool admissible(struct worker *w, const struct msg *msg, enum engine_rout
     if (ops->msg_invalid(msg) != NULL) {
         w->stats.engine_drops[ENGINE_DROP_INVALID]++;
         return false;
+    }
+    if ((ops->traits & ENGINE_OWNED) != 0) {
+        *route_out = msg->kind < COMMIT_MSG_INV ? ROUTE_OWN : ROUTE_TXN;
+        return true;
     }
     *route_out = ops->route(msg);
     return *route_out != ROUTE_WORKER || w->index == 0;
@@ -101,7 +125,8 @@ static void burst_add(struct worker *w, struct burst *b, uint32_t route, uint8_t
     const struct msg *msg = &b->msgs[i];
     struct space *space = &w->node->spaces[msg->space];
     b->routes[i] = (uint8_t)route;
-    b->keyed[i] = route == ROUTE_KEY || route == ROUTE_CALL;
+    b->from[i] = from;
+    b->keyed[i] = route == ROUTE_KEY || route == ROUTE_CALL || route == ROUTE_OWN;
     if (b->keyed[i]) {
         b->hashes[i] = store_hash(space->store, msg->key);
     } else if (route == ROUTE_SLOT) {
@@ -132,9 +157,32 @@ static void node_message(struct worker *w, struct burst *b, uint8_t from)
         forward_answered(w, msg, from);
     } else if (msg->kind == MSG_HOT) {
         hot_message(w, msg, from);
+    } else if (msg->kind == MSG_OWN_ASIDE && from == w->node->config.self && w->own != NULL) {
+        own_aside(w, msg);
     } else {
         transfer_message(w, msg, from);
     }
+}
+
+/* Where objects have owners a message may come to another worker than the one that it is for, who
+ * passes it on; it says from which node it came. */
+void input_pass(struct worker *w, uint32_t to, const struct msg *msg, uint8_t from)
+{
+    struct msg m = *msg;
+    m.flags = (uint8_t)(from + 1u);
+    aside_add(w, to, &m);
+}
+
+/* Who has sent what comes from a worker of this node. */
+static uint8_t passed_from(const struct worker *w, struct msg *msg)
+{
+    uint8_t from = w->node->config.self;
+    if (msg->kind < MSG_NODE_FIRST && msg->space < SPACES_MAX &&
+        (w->node->owned >> msg->space & 1) != 0 && msg->flags != 0) {
+        from = (uint8_t)(msg->flags - 1u);
+        msg->flags = 0;
+    }
+    return from;
 }
 
 void input_batch(struct worker *w, struct bytes body, uint8_t from)
@@ -143,7 +191,8 @@ void input_batch(struct worker *w, struct bytes body, uint8_t from)
     burst.n = 0;
     while (body.n > 0) {
         struct msg *msg = &burst.msgs[burst.n];
-        enum engine_route route;
+        uint8_t source = from;
+        uint32_t route;
         uint32_t used;
         if (msg_decode(body, msg, &used) != HK_OK) {
             w->stats.node_drops[NODE_DROP_MESSAGE]++;
@@ -152,10 +201,13 @@ void input_batch(struct worker *w, struct bytes body, uint8_t from)
         body.at += used;
         body.n -= used;
         w->stats.messages_in++;
+        if (from == w->node->config.self) {
+            source = passed_from(w, msg);
+        }
         if (msg->kind >= MSG_NODE_FIRST) {
             node_message(w, &burst, from);
         } else if (admissible(w, msg, &route)) {
-            burst_add(w, &burst, route, from);
+            burst_add(w, &burst, route, source);
         }
     }
     run_burst(w, &burst, from);

@@ -179,7 +179,13 @@ struct forward {
 };
 
 /* What a timer belongs to. */
-enum { TIMER_CALL = 1, TIMER_FLOW = 2, TIMER_LANE_OUT = 3, TIMER_LANE_IN = 4 };
+enum {
+    TIMER_CALL = 1,
+    TIMER_FLOW = 2,
+    TIMER_LANE_OUT = 3,
+    TIMER_LANE_IN = 4,
+    TIMER_OWN = 5,
+};
 
 /* So long a large value may be on its way before it counts as lost. */
 #define HELD_LEASES 20u
@@ -298,6 +304,13 @@ struct space {
     _Atomic uint64_t map_version;
     _Atomic bool left; /* EFF_LEFT has come */
 
+    /* Of engines whose objects have owners (ENGINE_OWNED; own.c): entries, under the same hashes.
+     * Who locks both an entry's bucket and its object's locks the entry's first. */
+    struct store *directory;
+    _Atomic uint32_t recovered_epoch; /* all members have said RECOVERED in it, ... */
+    _Atomic uint32_t settled_epoch;   /* ... and SETTLED */
+    _Atomic uint64_t clock_floor;     /* what other members said of their clocks */
+
     /* Worker 0's. */
     struct mover mover;
     uint64_t decay_due_us; /* the next epoch of hot.c; 0: there was none */
@@ -316,6 +329,7 @@ struct transfer {
     uint32_t epoch; /* in which the chunk was asked for */
     uint8_t donor;  /* NODE_NONE: choose one */
     uint8_t space;  /* the one being copied */
+    bool copied;    /* every chunk of every space has come */
     bool done;
 };
 
@@ -336,7 +350,8 @@ struct sweep {
     uint64_t due_us;
     uint64_t wall_ms;
     uint8_t space;
-    bool soon; /* the view changed: look for keys left Invalid without pausing */
+    bool soon;  /* the view changed: look for keys left Invalid without pausing */
+    bool owned; /* the space's objects have owners */
     uint32_t keys_n;
     uint32_t bytes_n;
     struct sweep_key keys[SWEEP_KEYS_MAX];
@@ -353,6 +368,7 @@ struct worker {
     bool operational;        /* this incarnation is an operational member of it */
     struct random random;
     struct store_thread *threads[SPACES_MAX];
+    struct store_thread *directories[SPACES_MAX]; /* of their entries, where objects have owners */
     void *engine_state[SPACES_MAX];
     struct hot_sampler *hot[SPACES_MAX];
     uint32_t ready_told[SPACES_MAX]; /* the epoch in which its flows were told FLOW_CODE_READY */
@@ -380,6 +396,7 @@ struct worker {
     struct outbox self;  /* messages to this worker itself */
     struct lanes lanes;
     struct forward forward;
+    struct own *own; /* own_internal.h; NULL: no space has owners */
 
     /* Messages to and from the node's other workers (aside.c). */
     struct outbox *aside;   /* by worker */
@@ -432,6 +449,8 @@ struct node {
     uint8_t first_space;         /* the lowest that exists */
     uint32_t wide;               /* bits: spaces whose engine has ENGINE_WORKER_FLOW ... */
     uint32_t gated;              /* ... and those whose engine says when it is ready */
+    uint32_t owned;              /* bits: spaces whose engine has ENGINE_OWNED */
+    struct hash_secret placement; /* of their objects: the same on every node of the cluster */
     struct hash_secret portable; /* the same on every member of a generation */
     uint64_t portable_generation;
 
@@ -488,6 +507,18 @@ void worker_nudge(struct worker *w, const struct flow *f);
 /* Whether this node has no memory for new writes: it says so in every frame. */
 bool worker_full(const struct worker *w);
 
+/* ---- own.c: what the rest of the node needs of it (own.h has more) ---- */
+int own_init(struct worker *w) __attribute__((warn_unused_result));
+void own_deinit(struct worker *w);
+void own_timer(struct worker *w, struct timer *timer);
+/* MSG_OWN_ASIDE: another worker of this node says something. */
+void own_aside(struct worker *w, const struct msg *msg);
+/* Worker 0: whether all operational members have sent this one the entries that it shall have. */
+bool own_joined(const struct worker *w);
+/* Whether others have said something of the epoch that this worker has not taken up. */
+bool own_epoch_wanted(const struct worker *w);
+void own_check_worker(const struct worker *w);
+
 /* ---- step.c ---- */
 struct step {
     struct event event;
@@ -512,6 +543,8 @@ void step_init(struct worker *w, struct step *s, uint8_t space, enum ev_kind kin
 /* Steps the key machine under ref's lock, and releases it. */
 void step_locked(struct worker *w, struct step *s, struct store_ref *ref);
 void step_key(struct worker *w, struct step *s);
+/* The object can be tried again: calls of all workers that wait for it go on. */
+void wake_everywhere(struct worker *w, uint8_t space, uint64_t hash);
 enum step_word {
     STEP_NOTHING, /* the key is as it should be */
     STEP_LATER,   /* not possible now: ask again */
@@ -708,6 +741,8 @@ void output_deinit(struct worker *w);
 /* ---- input.c ---- */
 uint32_t input_frames(struct worker *w, uint32_t max);
 void input_self(struct worker *w);
+/* Hands a message to another worker of this node, where objects have owners. */
+void input_pass(struct worker *w, uint32_t to, const struct msg *msg, uint8_t from);
 /* After a view was adopted: frames that came too early. */
 void input_early(struct worker *w);
 void input_note_full(struct worker *w, const struct frame *f);

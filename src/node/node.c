@@ -61,6 +61,13 @@ static void set_defaults(struct node_config *c)
         default_u32(&c->spaces[i].hot.misses_max, 256);
         default_u64(&c->spaces[i].hot.epoch_us, 1000000);
         default_u32(&c->spaces[i].hot.sample, 16);
+        struct owned_config *owned = &c->spaces[i].owned;
+        default_u32(&owned->busy_max, 8192);
+        default_u32(&owned->quantum_us, 200);
+        default_u32(&owned->quantum_most_us, 3200);
+        default_u32(&owned->window_us, 20000);
+        default_u64(&owned->grace_us, 10000000);
+        default_u64(&owned->walk_us, 1000000);
     }
 }
 
@@ -75,8 +82,9 @@ static bool config_valid(const struct node_config *c)
         any &= space->ops == NULL ||
                (space->store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE &&
                 (!space->async_reads || (space->ops->traits & ENGINE_CONFIRMS) != 0) &&
-                ((space->ops->traits & ENGINE_HOMED) == 0 ||
-                 (space->ops->port_needs & PORT_ORDERED) != 0));
+                ((space->ops->traits & (ENGINE_HOMED | ENGINE_OWNED)) == 0 ||
+                 (space->ops->port_needs & PORT_ORDERED) != 0) &&
+                ((space->ops->traits & ENGINE_OWNED) == 0 || space->engine != NULL));
     }
     return any && view_config_invalid(&c->view) == NULL && c->chunk_bytes <= CHUNK_BYTES_MAX &&
            c->version_max <= FRAME_VERSION_MAX && c->workers > 0 && c->workers <= WORKERS_MAX &&
@@ -109,7 +117,13 @@ static int make_spaces(struct node *n)
             return err;
         }
         space->ops = config->ops;
-        err = homes_init(space);
+        if ((config->ops->traits & ENGINE_OWNED) != 0) {
+            /* The same seed: a key has the same hash in both. */
+            store.memory_max = 0;
+            err = store_create(&store, &space->directory);
+            n->owned |= 1u << i;
+        }
+        err = err != HK_OK ? err : homes_init(space);
         err = err != HK_OK ? err : hot_epoch_init(space, &config->hot);
         if (err != HK_OK) {
             return err;
@@ -191,6 +205,9 @@ static int make_threads(struct worker *w)
             continue;
         }
         int err = store_thread_register(space->store, &w->threads[i]);
+        if (err == HK_OK && space->directory != NULL) {
+            err = store_thread_register(space->directory, &w->directories[i]);
+        }
         if (err != HK_OK) {
             return err;
         }
@@ -226,6 +243,7 @@ static int make_worker(struct worker *w, uint64_t now_us)
     int err = make_tables(w);
     err = err != HK_OK ? err : aside_init(w);
     err = err != HK_OK ? err : forward_init(w);
+    err = err != HK_OK ? err : own_init(w);
     return err != HK_OK ? err : make_threads(w);
 }
 
@@ -243,6 +261,7 @@ int node_create(const struct node_config *config, const struct env *env, uint64_
     spin_init(&n->hot_lock);
     list_init(&n->samplers);
     set_defaults(&n->config);
+    hash_secret_init(&n->placement, n->config.cluster);
     if (!config_valid(&n->config)) {
         free(n);
         return HK_ERR_INVALID;
@@ -313,6 +332,9 @@ static void free_worker(struct worker *w)
         if (w->threads[i] != NULL) {
             store_thread_unregister(w->threads[i]);
         }
+        if (w->directories[i] != NULL) {
+            store_thread_unregister(w->directories[i]);
+        }
         free(w->engine_state[i]);
         hot_close(w->node, w->hot[i]);
     }
@@ -325,6 +347,7 @@ static void free_worker(struct worker *w)
     lanes_deinit(w);
     aside_deinit(w);
     forward_deinit(w);
+    own_deinit(w);
     free(w->chunk);
     free(w->early);
     free(w->early_spare);
@@ -355,6 +378,9 @@ void node_destroy(struct node *n)
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if (n->spaces[i].store != NULL) {
             store_destroy(n->spaces[i].store);
+            if (n->spaces[i].directory != NULL) {
+                store_destroy(n->spaces[i].directory);
+            }
             log_deinit(&n->spaces[i].log);
             homes_deinit(&n->spaces[i]);
             hot_epoch_deinit(&n->spaces[i]);

@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "engine/op.h"
 #include "engine/txn.h"
+#include "engine/zeus/own.h"
 #include "store/store.h"
 #include "view/machine.h"
 #include "wire/frame.h"
@@ -104,12 +105,25 @@ struct hot_config {
     uint32_t misses_max; /* unanswered forwarded operations of one worker at one node; 0: 256 */
 };
 
+/* A space whose objects have owners (ENGINE_OWNED; docs/protocols/zeus.md). */
+struct owned_config {
+    uint32_t busy_max; /* objects a worker on which something goes on; past it requests wait; 0:
+                          8192 */
+    uint32_t quantum_us; /* so long a new owner keeps an object whatever others want; 0: 200 us */
+    uint32_t quantum_most_us; /* the same for one that goes back and forth, at the most; 0: 3.2 ms
+                               */
+    uint32_t window_us;  /* an object that comes back this soon goes back and forth; 0: 20 ms */
+    uint64_t grace_us;   /* an object that is deleted is forgotten so much later; 0: 10 s */
+    uint64_t walk_us;    /* one pass over all entries, for repair and forgetting; 0: 1 s */
+};
+
 struct space_config {
     const struct engine_ops *ops; /* NULL: the space does not exist */
     const void *engine;           /* the engine's configuration; must outlive the node */
     bool async_reads;             /* reads are confirmed by a majority instead of a lease; only for
                                      engines that can (ENGINE_CONFIRMS) */
     struct hot_config hot;
+    struct owned_config owned;
     struct store_config store;
 };
 
@@ -199,7 +213,8 @@ void worker_configure(struct worker *control, nodeset configured);
 void worker_recover(struct worker *control, nodeset survivors);
 
 /* Keys of a space that exist here (no tombstones, nothing past its deadline by env.wall_ms; where
- * keys have homes, those whose home this node is or is about to be): emits
+ * keys have homes, those whose home this node is or is about to be; where they have owners, those
+ * that this node owns): emits
  * those of one bucket, or of a few as long as they are empty, and returns the next cursor; 0 is
  * both the start and the end, and the answer for a space that does not exist. Every key that exists
  * during a whole walk is emitted at least once. emit runs under the bucket's lock and may not touch
@@ -233,6 +248,7 @@ enum node_drop {
 extern const char *const node_drop_names[NODE_DROPS];
 
 #define HOMED_KINDS 24u
+#define OWNED_KINDS 40u /* of ownership and of reliable commit */
 
 struct node_stats {
     uint64_t frames_in, frames_out, messages_in, messages_out, bytes_in, bytes_out;
@@ -262,6 +278,16 @@ struct node_stats {
     uint64_t call_messages, call_bytes, answer_messages, answer_bytes; /* sent */
     uint64_t homed_messages[HOMED_KINDS], homed_bytes[HOMED_KINDS]; /* sent, by the engine's kind;
                                                                        the last: that and higher */
+    /* Of spaces whose objects have owners (docs/protocols/zeus.md). */
+    uint64_t own_counts[OWN_COUNTERS];              /* of the machine */
+    uint64_t own_wants, own_waits;                  /* levels that were asked for; that took a wait */
+    uint64_t own_refused;                           /* no record, or no waiter, was left */
+    uint64_t own_held;                              /* quanta that an owed ACK waited for */
+    uint64_t own_pushed;                            /* entries sent to new directory nodes */
+    uint64_t own_invites, own_trims, own_destroyed; /* begun by walks */
+    uint64_t own_lost;                              /* lost objects that walks met */
+    uint64_t own_records, own_records_most;         /* busy records now, and at the most */
+    uint64_t owned_messages[OWNED_KINDS], owned_bytes[OWNED_KINDS]; /* sent, by the engine's kind */
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };
 /* Sums the workers' counters as of their last polls. */

@@ -130,12 +130,13 @@ static bool expired(const struct node *n, const struct op_state *state)
     return state->deadline_ms != 0 && op_state_expired(state, n->env.wall_ms(n->env.context));
 }
 
-static inline void judge(const struct node *n, const struct key_meta *blank,
+static inline void judge(const struct node *n, const struct space *space,
                          const struct store_value *v, struct node_read *read)
 {
-    uint8_t flags = v->found ? v->meta.flags : blank->flags;
+    uint8_t flags = v->found ? v->meta.flags : space->ops->blank.flags;
+    bool homed = space->homes != NULL;
     read->version = v->found ? v->meta.ts : 0;
-    read->cached = v->found && v->meta.aux != 0;
+    read->cached = homed && v->found && v->meta.aux != 0;
     read->answer = NODE_READ_ASK;
     if ((flags & KEY_READABLE) == 0) {
         return;
@@ -177,7 +178,7 @@ static void read_one(struct node_reader *r, uint32_t space, struct node_read *re
     int err = store_read(store, r->threads[space], read->key, store_hash(store, read->key),
                          r->memory, STORE_INLINE_MAX, &v);
     HK_ASSERT(err == HK_OK);
-    judge(n, &n->spaces[space].ops->blank, &v, read);
+    judge(n, &n->spaces[space], &v, read);
 }
 
 static void read_several(struct node_reader *r, uint32_t space, uint32_t count,
@@ -193,7 +194,7 @@ static void read_several(struct node_reader *r, uint32_t space, uint32_t count,
                      STORE_INLINE_MAX, r->values, r->errs);
     for (uint32_t i = 0; i < count; i++) {
         HK_ASSERT(r->errs[i] == HK_OK);
-        judge(n, &n->spaces[space].ops->blank, &r->values[i], &reads[i]);
+        judge(n, &n->spaces[space], &r->values[i], &reads[i]);
     }
 }
 

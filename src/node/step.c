@@ -373,7 +373,7 @@ static void send_locked(struct worker *w, struct step *s, struct store_ref *ref,
     }
 }
 
-static void wake_everywhere(struct worker *w, uint8_t space, uint64_t hash)
+void wake_everywhere(struct worker *w, uint8_t space, uint64_t hash)
 {
     call_wake(w, space, hash);
     struct mail mail = {.kind = MAIL_WAKE, .space = space, .hash = hash};

@@ -1,8 +1,8 @@
 /* The background walk of worker 0: keys that a change of view left without a coordinator are
  * replayed, tombstones are reported, values past their deadline are deleted by the one member that
- * their hash designates, or by their home where keys have one. It passes over each store once in
+ * their hash designates, or by their home or owner where they have one. It passes over each store once in
  * sweep_us, in small steps. */
-#include "node/internal.h"
+#include "node/own.h"
 
 #include <string.h>
 
@@ -23,6 +23,10 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
     }
     bool wanted =
         expired_ms != 0 || (meta->flags & KEY_READABLE) == 0 || (meta->flags & KEY_TOMBSTONE) != 0;
+    if (sweep->owned) {
+        /* Nothing is left half done, tombstones are own_walk.c's, and the owner deletes. */
+        wanted = expired_ms != 0 && (meta->flags & ZEUS_OWNED) != 0;
+    }
     if (!wanted || sweep->keys_n == SWEEP_KEYS_MAX || key.n > SWEEP_BYTES - sweep->bytes_n) {
         return; /* what finds no room waits for the next pass */
     }
@@ -62,6 +66,10 @@ static void treat(struct worker *w, const struct sweep_key *k)
     struct bytes key = bytes_of(sweep->bytes + k->at, k->n);
     uint64_t portable = portable_hash(w, key);
     bool homed = space->homes != NULL;
+    if (sweep->owned) {
+        expire(w, key, k->hash, k->expired_ms);
+        return;
+    }
     if (k->expired_ms != 0) {
         /* Of a key that has a home only that one deletes it. */
         if (homed ? slot_home_is(homes_of(space, key), w->node->config.self)
@@ -135,6 +143,7 @@ void sweep_poll(struct worker *w)
     sweep->keys_n = 0;
     sweep->bytes_n = 0;
     sweep->wall_ms = w->wall_ms;
+    sweep->owned = space->directory != NULL;
     do {
         sweep->cursor =
             store_walk(space->store, w->threads[sweep->space], sweep->cursor, visit, sweep);

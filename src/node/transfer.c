@@ -4,6 +4,7 @@
  * update that could complete without the shadow is in the donor's store.
  *
  * Where keys have homes a joiner gets nothing by this way: it becomes the home of some (move.c).
+ * Where objects have owners it gets their entries (own_epoch.c), and is level when all have come.
  *
  * A chunk is one message, so it comes whole or not at all. The position in the donor's store is
  * {cursor, after}: a walk's cursor (store_walk), and, where one bucket is too large for a chunk,
@@ -122,11 +123,15 @@ static void chunk_fill(struct worker *w, uint8_t space, uint64_t *cursor, uint64
     } while (*cursor != 0 && --buckets > 0 && w->chunk_bytes < w->node->config.chunk_bytes);
 }
 
+static bool is_copied(const struct space *space)
+{
+    return space->ops != NULL && space->homes == NULL && space->directory == NULL;
+}
+
 static bool may_donate(const struct worker *w, const struct msg *ask, uint8_t from)
 {
     const struct node *n = w->node;
-    if (w->index != 0 || from >= NODES_MAX || !w->operational ||
-        n->spaces[ask->space].homes != NULL) {
+    if (w->index != 0 || from >= NODES_MAX || !w->operational || !is_copied(&n->spaces[ask->space])) {
         return false;
     }
     if (!node_rule_on(n, NODE_RULE_DONOR_EPOCH)) {
@@ -188,7 +193,7 @@ static bool is_shadow(const struct worker *w)
 /* The first space from that one on that is copied; SPACES_MAX: none is. */
 static uint8_t copied_from(const struct node *n, uint32_t space)
 {
-    while (space < SPACES_MAX && (n->spaces[space].ops == NULL || n->spaces[space].homes != NULL)) {
+    while (space < SPACES_MAX && !is_copied(&n->spaces[space])) {
         space++;
     }
     return (uint8_t)space;
@@ -229,11 +234,15 @@ static bool next_space(const struct node *n, struct transfer *t)
     return t->space < SPACES_MAX;
 }
 
+/* All that is copied has come; level when all that is pushed has, too. */
 static void transfer_finish(struct worker *w)
 {
     struct view_event event = {.kind = VIEW_EVENT_COPIED};
-    w->transfer.done = true;
-    control_event(w, &event);
+    w->transfer.copied = true;
+    if (own_joined(w)) {
+        w->transfer.done = true;
+        control_event(w, &event);
+    }
 }
 
 void transfer_poll(struct worker *w)
@@ -243,7 +252,7 @@ void transfer_poll(struct worker *w)
     if (t->done || !is_shadow(w) || n->adopted_told != w->view.epoch || w->view.operational == 0) {
         return;
     }
-    if (copied_from(n, 0) == SPACES_MAX || !node_rule_on(n, NODE_RULE_COPY_FIRST)) {
+    if (t->copied || copied_from(n, 0) == SPACES_MAX || !node_rule_on(n, NODE_RULE_COPY_FIRST)) {
         transfer_finish(w);
         return;
     }
@@ -269,7 +278,7 @@ void transfer_poll(struct worker *w)
 uint64_t transfer_deadline(const struct worker *w)
 {
     const struct transfer *t = &w->transfer;
-    if (t->done || !is_shadow(w) || w->node->adopted_told != w->view.epoch) {
+    if (t->done || t->copied || !is_shadow(w) || w->node->adopted_told != w->view.epoch) {
         return UINT64_MAX;
     }
     uint32_t shift = t->tries < ASK_SHIFT_MAX ? t->tries : ASK_SHIFT_MAX;
@@ -319,7 +328,7 @@ static bool awaited(const struct worker *w, const struct msg *m, uint8_t from)
 {
     const struct transfer *t = &w->transfer;
     uint64_t after = (uint64_t)m->gen << 32 | m->slot;
-    return w->index == 0 && !t->done && is_shadow(w) && t->asked_us != 0 && from == t->donor &&
+    return w->index == 0 && !t->done && !t->copied && is_shadow(w) && t->asked_us != 0 && from == t->donor &&
            m->epoch == w->view.epoch && t->epoch == w->view.epoch && m->space == t->space &&
            m->arg == t->cursor && after == t->after && m->value.n >= CHUNK_HEADER;
 }

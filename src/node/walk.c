@@ -1,5 +1,5 @@
 /* Walking the keys of a space for clients (KEYS, SCAN, RANDOMKEY): what exists, by buckets. */
-#include "node/internal.h"
+#include "node/own.h"
 
 #define WALK_BUCKETS_MAX 16u /* visited by one call when they turn out to be empty */
 
@@ -30,7 +30,8 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
     struct op_state state;
     (void)hash;
     if (op_state_from_stored(value, meta->flags, &state) != HK_OK || !state.present ||
-        op_state_expired(&state, walk->wall_ms) || !at_home(walk, key)) {
+        op_state_expired(&state, walk->wall_ms) || !at_home(walk, key) ||
+        (walk->space->directory != NULL && (meta->flags & ZEUS_OWNED) == 0)) {
         return;
     }
     walk->emitted++;

@@ -1,6 +1,6 @@
 /* A worker's poll: mail, frames, control, requests, timers, operations that can go on, background
  * work, then everything leaves. No system call, no lock but buckets'. */
-#include "node/internal.h"
+#include "node/own.h"
 
 #include "base/assert.h"
 
@@ -45,7 +45,7 @@ static bool has_mail(struct worker *w)
            atomic_load_explicit(&w->wake_all, memory_order_acquire) ||
            atomic_load_explicit(&w->ping, memory_order_acquire) ||
            atomic_load_explicit(&w->node->published_epoch, memory_order_acquire) != w->view.epoch ||
-           aside_wanted(w) || ordered_look(w) != 0 || (w->index == 0 && control_wanted(w));
+           aside_wanted(w) || ordered_look(w) != 0 || own_epoch_wanted(w) || (w->index == 0 && control_wanted(w));
 }
 
 bool worker_sleep(struct worker *w)
@@ -60,6 +60,9 @@ bool worker_sleep(struct worker *w)
         if (w->threads[i] != NULL) {
             store_offline(w->threads[i]);
         }
+        if (w->directories[i] != NULL) {
+            store_offline(w->directories[i]);
+        }
     }
     return true;
 }
@@ -70,6 +73,9 @@ void worker_awake(struct worker *w)
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if (w->threads[i] != NULL) {
             store_online(w->threads[i]);
+        }
+        if (w->directories[i] != NULL) {
+            store_online(w->directories[i]);
         }
     }
 }
@@ -175,6 +181,8 @@ static uint32_t take_timers(struct worker *w, uint32_t max)
             call_timer(w, list_entry(t, struct call, timer));
         } else if (t->kind == TIMER_FLOW) {
             flow_timer(w, list_entry(t, struct flow, timer));
+        } else if (t->kind == TIMER_OWN) {
+            own_timer(w, t);
         } else {
             lanes_timer(w, t);
         }
@@ -288,11 +296,18 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
     if (w->index == 0) {
         ordered_flush(w);
     }
+    if (w->node->owned != 0) {
+        own_poll(w);
+        txn_poll(w);
+    }
     output_flush(w);
     publish_stats(w);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if (w->threads[i] != NULL) {
             store_quiescent(w->threads[i]);
+        }
+        if (w->directories[i] != NULL) {
+            store_quiescent(w->directories[i]);
         }
     }
     if (w->index == 0) {
@@ -318,6 +333,9 @@ uint64_t worker_deadline(const struct worker *w)
         return w->now_us;
     }
     uint64_t due = wheel_deadline(&w->wheel);
+    if (n->owned != 0) {
+        due = sooner(due, sooner(own_deadline(w), txn_deadline(w)));
+    }
     if (w->index == 0) {
         if (n->wipe || n->left) {
             return w->now_us; /* whoever runs the node has to hear of it */

@@ -1,0 +1,192 @@
+/* What the files of own*.c share. Nobody else includes it. */
+#ifndef HORKOS_NODE_OWN_INTERNAL_H
+#define HORKOS_NODE_OWN_INTERNAL_H
+
+#include "node/own.h"
+
+#define OWN_KEY_SHORT 24u
+#define OWN_SOON_MAX 4096u /* entries of own.back; a power of 2 */
+
+/* A transaction that waits for a level, or is about to be told. */
+struct own_wait {
+    struct list_link link; /* record.waits, own.told or own.waits_free */
+    struct own_waiter waiter;
+    uint8_t type; /* enum own_type */
+    uint8_t code; /* told: how it ended */
+    uint8_t space;
+};
+
+/* An object on which something is going on, on the worker that it belongs to. */
+struct own_record {
+    struct list_link chain; /* own.table, or own.free */
+    struct list_link all;   /* own.records */
+    struct list_link holds; /* own.holds, if hold_until_us is not 0 */
+    struct list_link waits; /* struct own_wait */
+    struct timer timer;
+    struct own_busy busy;
+    uint64_t hash;          /* of the key, in the stores of its space */
+    uint64_t portable;      /* the same on all nodes */
+    uint64_t hold_until_us; /* its quantum is over then; 0: it is */
+    struct bytes key;       /* in short_key or key_memory */
+    uint8_t short_key[OWN_KEY_SHORT];
+    uint8_t *key_memory; /* store memory, key.n bytes */
+    uint8_t *kept;       /* OWN_FX_KEEP: store memory, kept_bytes */
+    uint64_t kept_version;
+    uint32_t kept_bytes;
+    uint32_t kept_n;
+    uint8_t kept_flags;
+    bool has_kept;
+    bool contested; /* its quantum was lengthened: it goes back and forth */
+    uint8_t space;
+};
+
+/* An object that was here not long ago: where it comes back to. Several may share one. */
+struct own_back {
+    uint64_t hash;
+    uint64_t left_us;
+    uint32_t times; /* that it came back within the window, in a row */
+    uint32_t reserved;
+};
+
+/* ---- The walk over entries (own_walk.c); worker 0's ---- */
+
+#define OWN_LOOKS_MAX 64u
+#define OWN_LOOK_BYTES (64u * 1024u)
+
+struct own_look {
+    uint64_t hash;
+    uint32_t at, n;
+};
+struct own_walk {
+    uint64_t cursor;
+    uint64_t due_us;
+    uint64_t lost; /* lost objects that this pass has met */
+    uint8_t space;
+    bool soon; /* the view changed: this pass does not pause */
+    uint32_t looks_n;
+    uint32_t bytes_n;
+    struct own_look looks[OWN_LOOKS_MAX];
+    uint8_t *bytes;
+};
+
+/* Of one space, worker 0's: what members said of the adopted epoch. */
+struct own_epoch {
+    nodeset recovered, settled, pushed;
+    uint64_t push_cursor;
+    bool said_recovered, said_settled, said_pushed;
+    bool all_quiet; /* all workers here have settled */
+    bool moved;     /* the configured sets have changed with this view */
+    bool give_up;   /* the operator gives lost objects up; for the walk */
+};
+
+struct own_space {
+    uint64_t clock;
+    uint64_t forgot;
+    uint32_t seq;
+    uint32_t pending; /* records with an arbitration */
+    bool recovered;   /* told EV_GO of the adopted epoch */
+    bool settled;
+    _Atomic uint64_t clock_told;        /* read by own_clock */
+    _Atomic uint32_t recovered_epoch;   /* txn.c of this worker has said so */
+    _Atomic uint32_t quiet_epoch;       /* nothing is pending here from before */
+    struct own_epoch epoch;
+};
+
+struct own {
+    struct own_record *memory;
+    struct list_link free;
+    struct list_link records;
+    struct list_link holds;
+    struct list_link *table;
+    uint32_t table_mask;
+    uint32_t records_n;
+    struct own_wait *waits_memory;
+    struct list_link waits_free;
+    struct list_link told;
+    bool telling;
+    struct own_back *back; /* OWN_SOON_MAX */
+    uint8_t *value;        /* a message's value: body and data */
+    uint64_t value_bytes;
+    struct own_walk walk;
+    struct view adopted; /* the same as the worker's, until that changes, ... */
+    struct view before;  /* ... and the one before it */
+    struct own_space spaces[SPACES_MAX];
+};
+
+/* What the workers of a node say to each other (MSG_OWN_ASIDE). */
+enum own_aside {
+    OWN_ASIDE_WANT = 1, /* key; slot, gen: the waiter; ts: its worker; arg: enum own_type */
+    OWN_ASIDE_TOLD,     /* slot, gen: the waiter; arg: the code */
+    OWN_ASIDE_FREED,    /* key */
+    OWN_ASIDE_LOOK,     /* key: a walk has found something to do */
+};
+
+/* ---- own.c ---- */
+/* The object's record, made if it has none; NULL: none is left. */
+struct own_record *own_record_get(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
+struct own_record *own_record_find(struct worker *w, uint8_t space, struct bytes key,
+                                   uint64_t hash);
+/* The record is free again if nothing is going on any more. */
+void own_record_settle(struct worker *w, struct own_record *r);
+void own_release_kept(struct worker *w, struct own_record *r);
+uint64_t own_portable(const struct worker *w, struct bytes key);
+/* The worker that an object belongs to. */
+uint32_t own_worker(const struct worker *w, uint64_t portable);
+/* All waits of the record that this end concerns are told. */
+void own_done(struct worker *w, struct own_record *r, enum own_type type, uint8_t code);
+void own_tell_all(struct worker *w);
+/* A request has ended: what is still waited for is wanted; the record may be free afterwards. */
+void own_want_again(struct worker *w, struct own_record *r);
+
+/* ---- own_step.c ---- */
+struct own_step {
+    struct own_event event;
+    struct bytes key;
+    uint64_t hash;
+    uint8_t space;
+    struct own_record *record; /* NULL: none is left */
+};
+void own_step_init(struct worker *w, struct own_step *s, uint8_t space, enum own_ev kind,
+                   struct bytes key, uint64_t hash);
+/* Steps the machine and carries out what it says; the record may be free afterwards, and who was
+ * told of the end of a request waits in own.told. */
+void own_step_run(struct worker *w, struct own_step *s);
+/* One step of a record. */
+void own_step_record(struct worker *w, struct own_record *r, enum own_ev kind);
+/* The object wants `type`. */
+void own_step_want(struct worker *w, struct own_record *r, const struct own_request *want);
+/* Sends a message about an object; value follows the body. */
+void own_send(struct worker *w, uint8_t space, nodeset to, uint8_t kind, uint64_t ts,
+              struct bytes key, const struct own_body *body, struct bytes value);
+/* Says to all members something of the adopted epoch. */
+void own_say(struct worker *w, uint8_t space, enum own_kind kind);
+/* The entry, from its store; ts 0: there is none. */
+struct own_entry own_entry_of(const struct key_meta *meta, struct bytes value);
+
+/* ---- own_epoch.c ---- */
+void own_epoch_adopt(struct worker *w);
+void own_epoch_poll(struct worker *w);
+uint64_t own_epoch_deadline(const struct worker *w);
+/* RECOVERED, SETTLED, PUSHED. */
+void own_epoch_message(struct worker *w, const struct msg *msg, uint8_t from);
+
+/* ---- own_policy.c ---- */
+/* This node has become the owner; it keeps the object for a quantum. */
+void own_policy_gained(struct worker *w, struct own_record *r);
+/* It is the owner no more. */
+void own_policy_left(struct worker *w, uint64_t hash);
+/* Whether an ACK of such a request must wait. */
+bool own_policy_holds(const struct worker *w, const struct own_record *r, uint8_t type);
+/* Quanta that are over. */
+void own_policy_poll(struct worker *w);
+uint64_t own_policy_deadline(const struct worker *w);
+
+/* ---- own_walk.c ---- */
+uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vector *vector);
+void own_walk_restart(struct worker *w);
+void own_walk_poll(struct worker *w);
+uint64_t own_walk_deadline(const struct worker *w);
+/* OWN_ASIDE_LOOK, on the object's worker. */
+void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
+
+#endif

@@ -1,0 +1,339 @@
+/* The walk of worker 0 over the entries of its node (docs/protocols/zeus.md, R12, R13): owners see
+ * to it that an object has as many replicas as it shall have, and forget tombstones that have been
+ * idle for a grace; of an object without an owner the first live directory node invites a reader.
+ * The walk only finds what is to be done; the object's own worker looks again and begins it. A pass
+ * takes about walk_us; after a change of view it does not pause. What could not be begun is met
+ * again in the next pass. */
+#include "node/own_internal.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+#define STEP_US 1000u    /* between two steps, at the least */
+#define STEP_BUCKETS 64u /* buckets a step, when the store is small enough for that */
+#define STEP_BUCKETS_MAX 1024u
+
+static uint8_t lowest(uint32_t spaces)
+{
+    return (uint8_t)__builtin_ctz(spaces);
+}
+
+/* ---- What an object needs ---- */
+
+enum task { TASK_NONE, TASK_INVITE, TASK_TRIM, TASK_STAMP, TASK_DESTROY, TASK_ELECT, TASK_LOST };
+
+/* An object as it stands here. */
+struct seen {
+    struct own_entry entry;
+    struct own_vector vector; /* masked */
+    struct key_meta meta;     /* of the entry, which says for how long a tombstone is idle: owner: ms
+                                 since when, 0: not yet; aux: the lowest bits of its version.
+                                 state: the owner before this one, and 1 */
+    struct key_meta data;
+    bool has_data;
+};
+
+uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vector *vector)
+{
+    const struct zeus_config *config = w->node->spaces[space].engine;
+    uint32_t nodes = nodeset_count(w->view.configured);
+    uint32_t degree = vector->degree != 0 ? vector->degree : config->own.degree;
+    if (degree == 0) {
+        degree = (nodes - 1) / 2 + 1;
+        degree = degree < 3 ? 3 : degree;
+    }
+    return degree < nodes ? degree : nodes;
+}
+
+static uint32_t clock_ms(const struct worker *w)
+{
+    return (uint32_t)(w->now_us / 1000) | 1u; /* never 0 */
+}
+
+static uint16_t version_mark(const struct seen *o)
+{
+    return (uint16_t)stamp_version(o->data.ts);
+}
+
+static enum task tombstone_task(const struct worker *w, uint8_t space, const struct seen *o)
+{
+    uint64_t grace_ms = w->node->config.spaces[space].owned.grace_us / 1000;
+    bool idle = o->data.state == ZEUS_VALID && o->data.owner == 0 &&
+                (o->data.flags & ZEUS_OWNED) != 0 && (o->data.flags & ZEUS_WANTED) == 0;
+    if (!idle) {
+        return TASK_NONE;
+    }
+    if (o->meta.owner == 0 || o->meta.aux != version_mark(o)) {
+        return TASK_STAMP;
+    }
+    return clock_ms(w) - o->meta.owner >= grace_ms ? TASK_DESTROY : TASK_NONE;
+}
+
+static nodeset replicas_of(const struct seen *o)
+{
+    nodeset owner = o->vector.owner == NODE_NONE ? 0 : nodeset_of(o->vector.owner);
+    return o->vector.readers | owner;
+}
+
+static enum task task_of(const struct worker *w, uint8_t space, const struct seen *o,
+                         nodeset directory)
+{
+    uint8_t self = w->node->config.self;
+    if (o->vector.owner == self) {
+        if (!o->has_data) {
+            return TASK_NONE;
+        }
+        uint32_t have = nodeset_count(replicas_of(o));
+        uint32_t shall = own_degree(w, space, &o->vector);
+        if ((o->data.flags & KEY_TOMBSTONE) != 0) {
+            enum task task = tombstone_task(w, space, o);
+            if (task != TASK_NONE) {
+                return task;
+            }
+        }
+        bool room = (w->view.operational & ~replicas_of(o)) != 0;
+        return have < shall && room ? TASK_INVITE : have > shall ? TASK_TRIM : TASK_NONE;
+    }
+    if (o->vector.owner == NODE_NONE && nodeset_first(directory & w->view.operational) == self) {
+        return o->vector.readers != 0 ? TASK_ELECT : TASK_LOST;
+    }
+    return TASK_NONE;
+}
+
+/* Under the entry's lock, or of a copy. */
+static struct seen see(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                       const struct key_meta *meta, struct bytes value)
+{
+    struct seen o = {.entry = own_entry_of(meta, value), .meta = *meta};
+    struct store_value v;
+    uint64_t buffer[2];
+    int err = store_read(w->node->spaces[space].store, w->threads[space], key, hash, buffer,
+                         sizeof buffer, &v);
+    o.vector = own_masked(&o.entry.vector, &w->view);
+    o.has_data = (err == HK_OK || err == HK_ERR_TOOBIG) && v.found;
+    o.data = v.meta;
+    return o;
+}
+
+/* ---- The object's worker ---- */
+
+/* One of the nodes, any of them over all objects. */
+static uint8_t pick(nodeset nodes, uint64_t portable)
+{
+    for (uint64_t skip = portable % nodeset_count(nodes); skip > 0; skip--) {
+        nodes &= nodes - 1;
+    }
+    return nodeset_first(nodes);
+}
+
+static void invite(struct worker *w, uint8_t space, struct bytes key, nodeset candidates,
+                   enum own_type type)
+{
+    uint64_t portable = own_portable(w, key);
+    nodeset directory = own_directory(&w->view, portable);
+    nodeset best = candidates & directory;
+    if (candidates == 0) {
+        return;
+    }
+    uint8_t to = pick(best != 0 ? best : candidates, portable);
+    struct own_body body = {
+        .vector = {.owner = NODE_NONE},
+        .request = {.type = (uint8_t)type,
+                    .requester = to,
+                    .target = NODE_NONE,
+                    .admitted = w->view.members[to].admitted},
+    };
+    own_send(w, space, nodeset_of(to), OWN_MSG_INVITE, 0, key, &body, bytes_of(NULL, 0));
+    w->stats.own_invites++;
+}
+
+static void stamp(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                  const struct seen *o)
+{
+    struct store_ref ref;
+    store_lock(w->node->spaces[space].directory, w->directories[space], key, hash, &ref);
+    if (ref.object != NULL && store_meta(&ref).ts == o->entry.ts) {
+        struct key_meta meta = store_meta(&ref);
+        meta.owner = clock_ms(w);
+        meta.aux = version_mark(o);
+        store_set_meta(&ref, &meta);
+    }
+    store_unlock(&ref);
+}
+
+static void want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                 enum own_type type, uint8_t target)
+{
+    struct own_record *r = own_record_get(w, space, key, hash);
+    if (r == NULL) {
+        return;
+    }
+    if (r->busy.mine.type == OWN_NONE && r->busy.ts == 0) {
+        struct own_request request = {.type = (uint8_t)type, .target = target};
+        w->stats.own_trims += type == OWN_TRIM;
+        w->stats.own_destroyed += type == OWN_DESTROY;
+        own_step_want(w, r, &request);
+    } else {
+        own_record_settle(w, r);
+    }
+}
+
+/* Whom an object can spare: the owner before this one last, for it may want it back. */
+static uint8_t spare_reader(const struct worker *w, struct bytes key, const struct seen *o)
+{
+    nodeset readers = o->vector.readers;
+    nodeset others = o->meta.state > 0 ? readers & ~nodeset_of((uint8_t)(o->meta.state - 1))
+                                       : readers;
+    nodeset idle = others & ~own_directory(&w->view, own_portable(w, key));
+    return pick(idle != 0 ? idle : others != 0 ? others : readers, own_portable(w, key));
+}
+
+void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    struct store_value v;
+    uint64_t buffer[2];
+    int err = store_read(w->node->spaces[space].directory, w->directories[space], key, hash, buffer,
+                         sizeof buffer, &v);
+    HK_ASSERT(err == HK_OK);
+    if (!v.found || !w->own->spaces[space].settled) {
+        return;
+    }
+    struct seen o = see(w, space, key, hash, &v.meta, v.value);
+    nodeset directory = own_directory(&w->view, own_portable(w, key));
+    switch (task_of(w, space, &o, directory)) {
+    case TASK_INVITE:
+        invite(w, space, key, w->view.operational & ~replicas_of(&o), OWN_READER);
+        break;
+    case TASK_ELECT:
+        invite(w, space, key, o.vector.readers & w->view.operational, OWN_OWNER);
+        break;
+    case TASK_TRIM:
+        want(w, space, key, hash, OWN_TRIM, spare_reader(w, key, &o));
+        break;
+    case TASK_STAMP:
+        stamp(w, space, key, hash, &o);
+        break;
+    case TASK_DESTROY:
+        want(w, space, key, hash, OWN_DESTROY, NODE_NONE);
+        break;
+    case TASK_LOST:
+    case TASK_NONE:
+        break;
+    }
+    own_tell_all(w);
+}
+
+/* ---- The walk ---- */
+
+static void visit(void *context, struct bytes key, uint64_t hash, const struct key_meta *meta,
+                  struct bytes value)
+{
+    struct worker *w = context;
+    struct own_walk *walk = &w->own->walk;
+    struct seen o = see(w, walk->space, key, hash, meta, value);
+    nodeset directory = own_directory(&w->view, own_portable(w, key));
+    enum task task = task_of(w, walk->space, &o, directory);
+    walk->lost += task == TASK_LOST;
+    if (task == TASK_NONE || task == TASK_LOST || walk->looks_n == OWN_LOOKS_MAX ||
+        key.n > OWN_LOOK_BYTES - walk->bytes_n) {
+        return;
+    }
+    walk->looks[walk->looks_n++] = (struct own_look){.hash = hash, .at = walk->bytes_n, .n = key.n};
+    if (key.n > 0) {
+        memcpy(walk->bytes + walk->bytes_n, key.at, key.n);
+    }
+    walk->bytes_n += key.n;
+}
+
+static void look(struct worker *w, const struct own_look *look)
+{
+    struct own_walk *walk = &w->own->walk;
+    struct bytes key = bytes_of(walk->bytes + look->at, look->n);
+    uint32_t to = own_worker(w, own_portable(w, key));
+    if (to == w->index) {
+        own_walk_look(w, walk->space, key, look->hash);
+        return;
+    }
+    struct msg m = {.space = walk->space,
+                    .kind = MSG_OWN_ASIDE,
+                    .flags = OWN_ASIDE_LOOK,
+                    .epoch = w->view.epoch,
+                    .key = key};
+    aside_add(w, to, &m);
+}
+
+void own_walk_restart(struct worker *w)
+{
+    struct own_walk *walk = &w->own->walk;
+    walk->cursor = 0;
+    walk->space = lowest(w->node->owned);
+    walk->soon = true;
+    walk->lost = 0;
+    walk->due_us = w->now_us;
+}
+
+static void next_space(struct worker *w)
+{
+    struct own_walk *walk = &w->own->walk;
+    uint32_t later = w->node->owned & ~((2u << walk->space) - 1u);
+    w->stats.own_lost = walk->lost;
+    walk->cursor = 0;
+    walk->space = lowest(later != 0 ? later : w->node->owned);
+    if (later == 0) {
+        walk->soon = false;
+        walk->lost = 0;
+    }
+}
+
+/* How many buckets now, and when to go on, so that a pass takes about walk_us. */
+static uint32_t pace(struct worker *w)
+{
+    struct own_walk *walk = &w->own->walk;
+    struct store_stats stats;
+    store_stats(w->node->spaces[walk->space].directory, &stats);
+    uint64_t pass_us = w->node->config.spaces[walk->space].owned.walk_us;
+    uint64_t pause_us = pass_us / (stats.buckets / STEP_BUCKETS + 1);
+    uint64_t buckets = STEP_BUCKETS;
+    if (pause_us < STEP_US || walk->soon) {
+        pause_us = STEP_US;
+        buckets = walk->soon ? STEP_BUCKETS_MAX : stats.buckets * STEP_US / pass_us + 1;
+    }
+    walk->due_us = w->now_us + pause_us;
+    return (uint32_t)(buckets < STEP_BUCKETS_MAX ? buckets : STEP_BUCKETS_MAX);
+}
+
+/* Nothing is begun that would have to wait, and half of all records are for clients. */
+static bool may_begin(const struct worker *w)
+{
+    const struct own *own = w->own;
+    return w->operational && own->spaces[own->walk.space].settled &&
+           own->records_n <= w->node->config.spaces[own->walk.space].owned.busy_max / 2;
+}
+
+void own_walk_poll(struct worker *w)
+{
+    struct own_walk *walk = &w->own->walk;
+    if (!may_begin(w) || w->now_us < walk->due_us) {
+        return;
+    }
+    uint32_t buckets = pace(w);
+    walk->looks_n = 0;
+    walk->bytes_n = 0;
+    do {
+        walk->cursor = store_walk(w->node->spaces[walk->space].directory,
+                                  w->directories[walk->space], walk->cursor, visit, w);
+        buckets--;
+    } while (walk->cursor != 0 && buckets > 0 && walk->looks_n < OWN_LOOKS_MAX);
+    for (uint32_t i = 0; i < walk->looks_n; i++) {
+        look(w, &walk->looks[i]);
+    }
+    if (walk->cursor == 0) {
+        next_space(w);
+    }
+}
+
+uint64_t own_walk_deadline(const struct worker *w)
+{
+    return may_begin(w) ? w->own->walk.due_us : UINT64_MAX;
+}
