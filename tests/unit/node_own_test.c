@@ -1,0 +1,466 @@
+/* Ownership on real nodes: objects move, are repaired, forgotten, pushed to who joins, and survive
+ * crashes at any moment. There are no transactions here: the tests ask for levels, and change values
+ * at an owner and its readers by hand, all at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/random.h"
+#include "node/own.h"
+#include "support/node_cluster.h"
+
+#define KEYS 24u
+#define STEP_US 50u
+#define BOUND_US 20000000u
+
+static const struct zeus_config zeus = {.own = {.backoff_us = 200}};
+static const struct zeus_config zeus_single = {.own = {.backoff_us = 200, .degree = 1}};
+
+struct rig {
+    struct cluster *cluster;
+    uint32_t nodes;
+    struct random random;
+    uint64_t committed[KEYS]; /* version; 0: never */
+};
+
+static struct bytes key_of(uint32_t i)
+{
+    static _Thread_local char text[48];
+    int n = snprintf(text, sizeof text, "%s-%u", i % 3 == 0 ? "an object with a long name" : "o", i);
+    return bytes_of(text, (uint32_t)n);
+}
+
+/* ---- An object at a node ---- */
+
+struct look {
+    struct key_meta meta;
+    bool found;
+    bool owned;
+};
+
+static struct look look_at(struct rig *rig, uint32_t node, struct bytes key)
+{
+    struct node *n = cluster_node(rig->cluster, node);
+    struct store *store = node_store(n, 0);
+    struct store_ref ref;
+    struct look look = {.found = false};
+    store_lock(store, worker_store_thread(node_worker(n, 0), 0), key, store_hash(store, key), &ref);
+    if (ref.object != NULL) {
+        look.found = true;
+        look.meta = store_meta(&ref);
+        look.owned = (look.meta.flags & ZEUS_OWNED) != 0;
+    }
+    store_unlock(&ref);
+    return look;
+}
+
+static struct own_entry entry_at(struct rig *rig, uint32_t node, struct bytes key)
+{
+    struct node *n = cluster_node(rig->cluster, node);
+    struct store *store = n->spaces[0].directory;
+    struct own_entry entry = {.ts = 0};
+    struct store_ref ref;
+    store_lock(store, n->workers[0].directories[0], key, store_hash(store, key), &ref);
+    if (ref.object != NULL) {
+        struct bytes value = store_value_of(&ref, NULL, 0);
+        entry.ts = store_meta(&ref).ts;
+        entry.vector.readers = get_u64(value.at);
+        entry.vector.epoch = get_u32(value.at + 8);
+        entry.vector.owner = value.at[12];
+    }
+    store_unlock(&ref);
+    return entry;
+}
+
+static uint32_t owner_of(struct rig *rig, uint32_t key)
+{
+    uint32_t owner = NODE_NONE;
+    for (uint32_t i = 0; i < rig->nodes; i++) {
+        if (cluster_alive(rig->cluster, i) && look_at(rig, i, key_of(key)).owned) {
+            assert_int_equal(owner, NODE_NONE);
+            owner = i;
+        }
+    }
+    return owner;
+}
+
+static uint32_t replicas_of(struct rig *rig, uint32_t key)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rig->nodes; i++) {
+        n += cluster_alive(rig->cluster, i) && look_at(rig, i, key_of(key)).found;
+    }
+    return n;
+}
+
+static void want(struct rig *rig, uint32_t node, uint32_t worker, uint32_t key, enum own_type type)
+{
+    struct node *n = cluster_node(rig->cluster, node);
+    struct own_waiter waiter = {.worker = worker};
+    struct bytes bytes = key_of(key);
+    own_want(node_worker(n, worker), 0, bytes, store_hash(node_store(n, 0), bytes), type, waiter);
+}
+
+/* Writes a version at one node, as a commit would. */
+static void write_at(struct rig *rig, uint32_t node, uint32_t key, uint64_t version, bool tombstone)
+{
+    struct node *n = cluster_node(rig->cluster, node);
+    struct store *store = node_store(n, 0);
+    struct bytes bytes = key_of(key);
+    uint64_t value = version;
+    struct store_ref ref;
+    store_lock(store, worker_store_thread(node_worker(n, 0), 0), bytes, store_hash(store, bytes),
+               &ref);
+    assert_non_null(ref.object);
+    struct key_meta meta = store_meta(&ref);
+    meta.ts = stamp_make(version, 1);
+    meta.flags = (uint8_t)((meta.flags & ~KEY_VALUE_FLAGS) | (tombstone ? KEY_TOMBSTONE : 0));
+    struct bytes stored = bytes_of((const uint8_t *)&value, tombstone ? 0 : sizeof value);
+    assert_int_equal(store_set(&ref, &meta, stored, true), HK_OK);
+    store_unlock(&ref);
+}
+
+/* Whoever owns the object writes it, if it may: everywhere at once. */
+static void commit(struct rig *rig, uint32_t key, bool tombstone)
+{
+    uint32_t owner = owner_of(rig, key);
+    if (owner == NODE_NONE) {
+        return;
+    }
+    struct node *n = cluster_node(rig->cluster, owner);
+    struct bytes bytes = key_of(key);
+    uint64_t before = stamp_version(look_at(rig, owner, bytes).meta.ts);
+    assert_true(before >= rig->committed[key]);
+    nodeset readers =
+        own_readers(node_worker(n, 0), 0, bytes, store_hash(node_store(n, 0), bytes));
+    for (nodeset rest = readers; rest != 0; rest &= rest - 1) {
+        uint32_t node = nodeset_first(rest);
+        if (cluster_alive(rig->cluster, node) && look_at(rig, node, bytes).found) {
+            write_at(rig, node, key, before + 1, tombstone);
+        }
+    }
+    write_at(rig, owner, key, before + 1, tombstone);
+    rig->committed[key] = before + 1;
+}
+
+/* ---- The rig ---- */
+
+static void adjust(struct node_config *config, uint32_t node)
+{
+    (void)node;
+    config->spaces[0].owned.walk_us = 20000;
+    config->spaces[0].owned.grace_us = 200000;
+}
+
+static void adjust_tiny(struct node_config *config, uint32_t node)
+{
+    adjust(config, node);
+    config->spaces[0].owned.busy_max = 8;
+}
+
+static struct rig start(uint32_t nodes, bool ordered, const struct zeus_config *engine,
+                        void (*adjusts)(struct node_config *, uint32_t))
+{
+    struct rig rig = {.nodes = nodes};
+    struct cluster_config config = {
+        .nodes = nodes,
+        .workers = {1, 2, 1, 3, 2},
+        .ordered = ordered,
+        .ops = &zeus_ops,
+        .engine = engine,
+        .adjust = adjusts,
+        .seed = 7,
+    };
+    random_init(&rig.random, 11 + nodes);
+    rig.cluster = cluster_create(&config);
+    cluster_until(rig.cluster, cluster_serving, NULL, BOUND_US);
+    return rig;
+}
+
+static void check_all(struct rig *rig)
+{
+    for (uint32_t i = 0; i < rig->nodes; i++) {
+        struct node *n = cluster_alive(rig->cluster, i) ? cluster_node(rig->cluster, i) : NULL;
+        for (uint32_t k = 0; n != NULL && k < n->config.workers; k++) {
+            worker_check(node_worker(n, k));
+        }
+    }
+}
+
+static void run(struct rig *rig, uint64_t us)
+{
+    for (uint64_t past = 0; past < us; past += STEP_US) {
+        cluster_step(rig->cluster, STEP_US);
+    }
+    check_all(rig);
+}
+
+static uint64_t sum(struct rig *rig, size_t offset)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < rig->nodes; i++) {
+        if (cluster_alive(rig->cluster, i)) {
+            struct node_stats stats;
+            node_stats(cluster_node(rig->cluster, i), &stats);
+            total += *(const uint64_t *)(const void *)((const char *)&stats + offset);
+        }
+    }
+    return total;
+}
+#define SUM(rig, field) sum(rig, offsetof(struct node_stats, field))
+
+struct wish {
+    struct rig *rig;
+    uint32_t key, node;
+};
+
+static bool is_owner(struct cluster *c, void *context)
+{
+    struct wish *wish = context;
+    (void)c;
+    return owner_of(wish->rig, wish->key) == wish->node;
+}
+
+static void bring(struct rig *rig, uint32_t node, uint32_t key)
+{
+    struct wish wish = {rig, key, node};
+    struct node *n = cluster_node(rig->cluster, node);
+    want(rig, node, (uint32_t)random_below(&rig->random, n->config.workers), key, OWN_OWNER);
+    cluster_until(rig->cluster, is_owner, &wish, BOUND_US);
+}
+
+static bool all_whole(struct cluster *c, void *context)
+{
+    struct rig *rig = context;
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < rig->nodes; i++) {
+        live += cluster_alive(c, i);
+    }
+    for (uint32_t i = 0; i < KEYS; i++) {
+        if (owner_of(rig, i) == NODE_NONE || replicas_of(rig, i) != (live < 3 ? live : 3)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Tests ---- */
+
+static void move_about(uint32_t nodes, bool ordered)
+{
+    struct rig rig = start(nodes, ordered, &zeus, adjust);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, (uint32_t)random_below(&rig.random, nodes), i);
+        commit(&rig, i, false);
+    }
+    for (uint32_t i = 0; i < 200; i++) {
+        uint32_t key = (uint32_t)random_below(&rig.random, KEYS);
+        uint32_t node = (uint32_t)random_below(&rig.random, nodes);
+        bring(&rig, node, key);
+        assert_int_equal(stamp_version(look_at(&rig, node, key_of(key)).meta.ts),
+                         rig.committed[key]);
+        commit(&rig, key, false);
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    run(&rig, 100000);
+    assert_true(all_whole(rig.cluster, &rig));
+    assert_int_equal(SUM(&rig, own_records), 0);
+    assert_true(SUM(&rig, own_counts[OWN_MOVES]) >= KEYS + 100);
+    cluster_destroy(rig.cluster);
+}
+
+static void objects_move_between_three(void **state)
+{
+    (void)state;
+    move_about(3, false);
+    move_about(3, true);
+}
+
+static void objects_move_between_five(void **state)
+{
+    (void)state;
+    move_about(5, false);
+    move_about(5, true);
+}
+
+/* All want the same few objects at once: each gets them in the end, one at a time. */
+static void many_want_one(void **state)
+{
+    (void)state;
+    struct rig rig = start(5, true, &zeus, adjust);
+    for (uint32_t round = 0; round < 20; round++) {
+        for (uint32_t node = 0; node < 5; node++) {
+            struct node *n = cluster_node(rig.cluster, node);
+            for (uint32_t worker = 0; worker < n->config.workers; worker++) {
+                want(&rig, node, worker, round % 2, OWN_OWNER);
+            }
+        }
+        for (uint32_t i = 0; i < 40; i++) {
+            cluster_step(rig.cluster, STEP_US);
+            commit(&rig, round % 2, false);
+        }
+    }
+    run(&rig, 500000);
+    assert_int_equal(SUM(&rig, own_records), 0);
+    assert_true(SUM(&rig, own_counts[OWN_NACKS]) > 0);
+    assert_true(SUM(&rig, own_counts[OWN_DEFERRED]) > 0);
+    assert_true(SUM(&rig, own_held) > 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t owner = owner_of(&rig, i);
+        assert_true(owner != NODE_NONE);
+        assert_int_equal(stamp_version(look_at(&rig, owner, key_of(i)).meta.ts), rig.committed[i]);
+    }
+    cluster_destroy(rig.cluster);
+}
+
+/* A node dies while everybody moves objects about; what was committed stays, all get owners and
+ * replicas again, and who comes back knows what the others know. */
+static void crash(uint32_t nodes, bool ordered, uint64_t seed)
+{
+    struct rig rig = start(nodes, ordered, &zeus, adjust);
+    random_init(&rig.random, seed);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, (uint32_t)random_below(&rig.random, nodes), i);
+        commit(&rig, i, false);
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    for (uint32_t round = 0; round < 3; round++) {
+        uint32_t victim = (uint32_t)random_below(&rig.random, nodes);
+        uint64_t when = random_below(&rig.random, 40);
+        for (uint32_t i = 0; i < 400; i++) {
+            uint32_t node = (uint32_t)random_below(&rig.random, nodes);
+            uint32_t key = (uint32_t)random_below(&rig.random, KEYS);
+            if (i == when) {
+                cluster_kill(rig.cluster, victim);
+            }
+            if (cluster_alive(rig.cluster, node)) {
+                want(&rig, node, 0, key,
+                     random_below(&rig.random, 4) == 0 ? OWN_READER : OWN_OWNER);
+            }
+            commit(&rig, key, false);
+            cluster_step(rig.cluster, STEP_US * 20);
+        }
+        cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+        cluster_restart(rig.cluster, victim);
+        cluster_until(rig.cluster, cluster_serving, NULL, BOUND_US);
+        cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+        run(&rig, 200000);
+        for (uint32_t i = 0; i < KEYS; i++) {
+            uint32_t owner = owner_of(&rig, i);
+            struct own_entry there = entry_at(&rig, owner, key_of(i));
+            struct own_entry here = entry_at(&rig, victim, key_of(i));
+            struct node *n = cluster_node(rig.cluster, victim);
+            nodeset directory =
+                own_directory(&n->workers[0].view,
+                              hash_bytes(&n->placement, key_of(i)));
+            assert_true(stamp_version(look_at(&rig, owner, key_of(i)).meta.ts) ==
+                        rig.committed[i]);
+            if (nodeset_has(directory, (uint8_t)victim)) {
+                assert_int_equal(here.ts, there.ts);
+                assert_int_equal(here.vector.owner, owner);
+            }
+        }
+    }
+    assert_int_equal(SUM(&rig, own_records), 0);
+    assert_true(SUM(&rig, own_pushed) > 0 && SUM(&rig, own_invites) > 0);
+    cluster_destroy(rig.cluster);
+}
+
+static void crashes_lose_nothing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        crash(3, seed % 2 == 0, seed);
+        crash(5, seed % 2 == 0, seed);
+    }
+}
+
+/* ---- Forgetting ---- */
+
+static bool all_gone(struct cluster *c, void *context)
+{
+    struct rig *rig = context;
+    for (uint32_t i = 0; i < rig->nodes; i++) {
+        struct store_stats data;
+        struct store_stats entries;
+        store_stats(node_store(cluster_node(c, i), 0), &data);
+        store_stats(cluster_node(c, i)->spaces[0].directory, &entries);
+        if (data.keys != 0 || entries.keys != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void tombstones_are_forgotten(void **state)
+{
+    (void)state;
+    struct rig rig = start(5, true, &zeus, adjust);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 5, i);
+        commit(&rig, i, false);
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    run(&rig, 400000);
+    assert_true(all_whole(rig.cluster, &rig));
+    for (uint32_t i = 0; i < KEYS; i++) {
+        commit(&rig, i, true);
+    }
+    run(&rig, 100000);
+    assert_false(all_gone(rig.cluster, &rig)); /* there is a grace */
+    cluster_until(rig.cluster, all_gone, &rig, BOUND_US);
+    assert_int_equal(SUM(&rig, own_destroyed), KEYS);
+    /* What comes to be again starts above all that it was before. */
+    for (uint32_t i = 0; i < KEYS; i++) {
+        uint32_t node = (i + 2) % 5;
+        bring(&rig, node, i);
+        assert_true(stamp_version(look_at(&rig, node, key_of(i)).meta.ts) > rig.committed[i]);
+        commit(&rig, i, false);
+    }
+    cluster_destroy(rig.cluster);
+}
+
+/* ---- Bounds ---- */
+
+static void records_are_bounded(void **state)
+{
+    (void)state;
+    struct rig rig = start(3, true, &zeus, adjust_tiny);
+    for (uint32_t i = 0; i < 400; i++) {
+        want(&rig, i % 3, 0, i % KEYS, OWN_OWNER);
+        if (i % 16 == 0) {
+            cluster_step(rig.cluster, STEP_US);
+        }
+    }
+    assert_true(SUM(&rig, own_refused) > 0);
+    run(&rig, 500000);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct node_stats stats;
+        node_stats(cluster_node(rig.cluster, i), &stats);
+        assert_true(stats.own_records_most <= 8 * 2);
+        assert_int_equal(stats.own_records, 0);
+    }
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 3, i);
+    }
+    cluster_destroy(rig.cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(objects_move_between_three),
+        cmocka_unit_test(objects_move_between_five),
+        cmocka_unit_test(many_want_one),
+        cmocka_unit_test(crashes_lose_nothing),
+        cmocka_unit_test(tombstones_are_forgotten),
+        cmocka_unit_test(records_are_bounded),
+    };
+    (void)zeus_single;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
