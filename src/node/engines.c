@@ -6,7 +6,7 @@
 #include "node/node.h"
 
 static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops, &galene_ops,
-                                                  &zeus_ops};
+                                                   &zeus_ops};
 
 #define ENGINES (sizeof engines / sizeof engines[0])
 
@@ -57,7 +57,8 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
         };
     } else if (ops == &zeus_ops) {
         config_out->zeus = (struct zeus_config){
-            .own = {.degree = options->degree, .backoff_us = (uint32_t)(options->mlt_us / 32u + 1u)},
+            .own = {.degree = options->degree,
+                    .backoff_us = (uint32_t)(options->mlt_us / 32u + 1u)},
         };
     }
 }

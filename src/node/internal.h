@@ -446,12 +446,12 @@ struct node {
     struct space spaces[SPACES_MAX];
     struct worker *workers; /* config.workers of them */
     uint32_t evaluated_bytes;
-    uint8_t first_space;         /* the lowest that exists */
-    uint32_t wide;               /* bits: spaces whose engine has ENGINE_WORKER_FLOW ... */
-    uint32_t gated;              /* ... and those whose engine says when it is ready */
-    uint32_t owned;              /* bits: spaces whose engine has ENGINE_OWNED */
+    uint8_t first_space;          /* the lowest that exists */
+    uint32_t wide;                /* bits: spaces whose engine has ENGINE_WORKER_FLOW ... */
+    uint32_t gated;               /* ... and those whose engine says when it is ready */
+    uint32_t owned;               /* bits: spaces whose engine has ENGINE_OWNED */
     struct hash_secret placement; /* of their objects: the same on every node of the cluster */
-    struct hash_secret portable; /* the same on every member of a generation */
+    struct hash_secret portable;  /* the same on every member of a generation */
     uint64_t portable_generation;
 
     /* hot.c: of all threads and spaces. */

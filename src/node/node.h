@@ -107,14 +107,14 @@ struct hot_config {
 
 /* A space whose objects have owners (ENGINE_OWNED; docs/protocols/zeus.md). */
 struct owned_config {
-    uint32_t busy_max; /* objects a worker on which something goes on; past it requests wait; 0:
+    uint32_t busy_max;   /* objects a worker on which something goes on; past it requests wait; 0:
                           8192 */
     uint32_t quantum_us; /* so long a new owner keeps an object whatever others want; 0: 200 us */
     uint32_t quantum_most_us; /* the same for one that goes back and forth, at the most; 0: 3.2 ms
                                */
-    uint32_t window_us;  /* an object that comes back this soon goes back and forth; 0: 20 ms */
-    uint64_t grace_us;   /* an object that is deleted is forgotten so much later; 0: 10 s */
-    uint64_t walk_us;    /* one pass over all entries, for repair and forgetting; 0: 1 s */
+    uint32_t window_us; /* an object that comes back this soon goes back and forth; 0: 20 ms */
+    uint64_t grace_us;  /* an object that is deleted is forgotten so much later; 0: 10 s */
+    uint64_t walk_us;   /* one pass over all entries, for repair and forgetting; 0: 1 s */
 };
 
 struct space_config {
@@ -279,11 +279,11 @@ struct node_stats {
     uint64_t homed_messages[HOMED_KINDS], homed_bytes[HOMED_KINDS]; /* sent, by the engine's kind;
                                                                        the last: that and higher */
     /* Of spaces whose objects have owners (docs/protocols/zeus.md). */
-    uint64_t own_counts[OWN_COUNTERS];              /* of the machine */
-    uint64_t own_wants, own_waits;                  /* levels that were asked for; that took a wait */
-    uint64_t own_refused;                           /* no record, or no waiter, was left */
-    uint64_t own_held;                              /* quanta that an owed ACK waited for */
-    uint64_t own_pushed;                            /* entries sent to new directory nodes */
+    uint64_t own_counts[OWN_COUNTERS]; /* of the machine */
+    uint64_t own_wants, own_waits;     /* levels that were asked for; that took a wait */
+    uint64_t own_refused;              /* no record, or no waiter, was left */
+    uint64_t own_held;                 /* quanta that an owed ACK waited for */
+    uint64_t own_pushed;               /* entries sent to new directory nodes */
     uint64_t own_invites, own_trims, own_destroyed; /* begun by walks */
     uint64_t own_lost;                              /* lost objects that walks met */
     uint64_t own_records, own_records_most;         /* busy records now, and at the most */

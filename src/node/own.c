@@ -422,8 +422,8 @@ uint64_t own_clock(const struct worker *w, uint8_t space)
     const struct node *n = w->node;
     uint64_t clock = atomic_load_explicit(&n->spaces[space].clock_floor, memory_order_relaxed);
     for (uint32_t i = 0; i < n->config.workers; i++) {
-        uint64_t told =
-            atomic_load_explicit(&n->workers[i].own->spaces[space].clock_told, memory_order_relaxed);
+        uint64_t told = atomic_load_explicit(&n->workers[i].own->spaces[space].clock_told,
+                                             memory_order_relaxed);
         clock = told > clock ? told : clock;
     }
     return clock;

@@ -86,9 +86,9 @@ struct own_space {
     uint32_t pending; /* records with an arbitration */
     bool recovered;   /* told EV_GO of the adopted epoch */
     bool settled;
-    _Atomic uint64_t clock_told;        /* read by own_clock */
-    _Atomic uint32_t recovered_epoch;   /* txn.c of this worker has said so */
-    _Atomic uint32_t quiet_epoch;       /* nothing is pending here from before */
+    _Atomic uint64_t clock_told;      /* read by own_clock */
+    _Atomic uint32_t recovered_epoch; /* txn.c of this worker has said so */
+    _Atomic uint32_t quiet_epoch;     /* nothing is pending here from before */
     struct own_epoch epoch;
 };
 

@@ -27,7 +27,7 @@ enum task { TASK_NONE, TASK_INVITE, TASK_TRIM, TASK_STAMP, TASK_DESTROY, TASK_EL
 struct seen {
     struct own_entry entry;
     struct own_vector vector; /* masked */
-    struct key_meta meta;     /* of the entry, which says for how long a tombstone is idle: owner: ms
+    struct key_meta meta; /* of the entry, which says for how long a tombstone is idle: owner: ms
                                  since when, 0: not yet; aux: the lowest bits of its version.
                                  state: the owner before this one, and 1 */
     struct key_meta data;
@@ -183,8 +183,8 @@ static void want(struct worker *w, uint8_t space, struct bytes key, uint64_t has
 static uint8_t spare_reader(const struct worker *w, struct bytes key, const struct seen *o)
 {
     nodeset readers = o->vector.readers;
-    nodeset others = o->meta.state > 0 ? readers & ~nodeset_of((uint8_t)(o->meta.state - 1))
-                                       : readers;
+    nodeset others =
+        o->meta.state > 0 ? readers & ~nodeset_of((uint8_t)(o->meta.state - 1)) : readers;
     nodeset idle = others & ~own_directory(&w->view, own_portable(w, key));
     return pick(idle != 0 ? idle : others != 0 ? others : readers, own_portable(w, key));
 }

@@ -131,7 +131,8 @@ static bool is_copied(const struct space *space)
 static bool may_donate(const struct worker *w, const struct msg *ask, uint8_t from)
 {
     const struct node *n = w->node;
-    if (w->index != 0 || from >= NODES_MAX || !w->operational || !is_copied(&n->spaces[ask->space])) {
+    if (w->index != 0 || from >= NODES_MAX || !w->operational ||
+        !is_copied(&n->spaces[ask->space])) {
         return false;
     }
     if (!node_rule_on(n, NODE_RULE_DONOR_EPOCH)) {
@@ -328,9 +329,10 @@ static bool awaited(const struct worker *w, const struct msg *m, uint8_t from)
 {
     const struct transfer *t = &w->transfer;
     uint64_t after = (uint64_t)m->gen << 32 | m->slot;
-    return w->index == 0 && !t->done && !t->copied && is_shadow(w) && t->asked_us != 0 && from == t->donor &&
-           m->epoch == w->view.epoch && t->epoch == w->view.epoch && m->space == t->space &&
-           m->arg == t->cursor && after == t->after && m->value.n >= CHUNK_HEADER;
+    return w->index == 0 && !t->done && !t->copied && is_shadow(w) && t->asked_us != 0 &&
+           from == t->donor && m->epoch == w->view.epoch && t->epoch == w->view.epoch &&
+           m->space == t->space && m->arg == t->cursor && after == t->after &&
+           m->value.n >= CHUNK_HEADER;
 }
 
 static void take_chunk(struct worker *w, const struct msg *m, uint8_t from)

@@ -45,7 +45,8 @@ static bool has_mail(struct worker *w)
            atomic_load_explicit(&w->wake_all, memory_order_acquire) ||
            atomic_load_explicit(&w->ping, memory_order_acquire) ||
            atomic_load_explicit(&w->node->published_epoch, memory_order_acquire) != w->view.epoch ||
-           aside_wanted(w) || ordered_look(w) != 0 || own_epoch_wanted(w) || (w->index == 0 && control_wanted(w));
+           aside_wanted(w) || ordered_look(w) != 0 || own_epoch_wanted(w) ||
+           (w->index == 0 && control_wanted(w));
 }
 
 bool worker_sleep(struct worker *w)

@@ -23,8 +23,8 @@ enum msg_node_kind {
                                        was asked for; value: the next such position, then packed
                                        items (node/transfer.c) */
     MSG_CALL, /* an operation for the key's home (node/forward.c): slot, gen: of the asking call */
-    MSG_ANSWER, /* its answer: slot, gen as they came */
-    MSG_HOT,    /* hot sets (node/hot.c) */
+    MSG_ANSWER,    /* its answer: slot, gen as they came */
+    MSG_HOT,       /* hot sets (node/hot.c) */
     MSG_OWN_ASIDE, /* what the workers of one node tell each other of objects that have owners
                       (node/own.h); never between nodes. flags: enum own_aside */
 };
