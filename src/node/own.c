@@ -1,12 +1,13 @@
 /* Ownership in the node: records of the objects on which something is going on, who waits for
  * which level, and the ways between workers. All that concerns an object happens on one worker, its
  * portable hash mod workers; the others pass on what they have. */
-#include "node/own_internal.h"
+#include "node/own.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "node/own_internal.h"
 
 #define STILL_WAITS UINT8_MAX
 #define WAITS_EACH 2u /* waiting transactions a record, on the average */

@@ -1,4 +1,4 @@
-/* When objects move: a new owner keeps what it got for a quantum, so that what it wanted it for gets
+/* When objects move: a new owner keeps what it got for a quantum, so that what it wanted it for is
  * done, however many others ask; an object that goes back and forth is kept longer each time, up to
  * a bound, so that more is done at each stop. The machine's requests back off by themselves. */
 #include "node/own_internal.h"

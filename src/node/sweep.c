@@ -1,7 +1,7 @@
 /* The background walk of worker 0: keys that a change of view left without a coordinator are
  * replayed, tombstones are reported, values past their deadline are deleted by the one member that
- * their hash designates, or by their home or owner where they have one. It passes over each store once in
- * sweep_us, in small steps. */
+ * their hash designates, or by their home or owner where they have one. It passes over each store
+ * once in sweep_us, in small steps. */
 #include "node/own.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Ownership on real nodes: objects move, are repaired, forgotten, pushed to who joins, and survive
- * crashes at any moment. There are no transactions here: the tests ask for levels, and change values
- * at an owner and its readers by hand, all at once. */
+ * crashes. There are no transactions here: the tests ask for levels, and change values at an owner
+ * and its readers by hand, all at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
