@@ -28,10 +28,26 @@ static int check_pair(const struct op *op)
     return op->key.n > MSG_KEY_MAX || op->arg.n > MSG_KEY_MAX ? HK_ERR_TOOBIG : HK_OK;
 }
 
+static bool is_row(const struct op *op)
+{
+    return op->kind == OP_SET && (op->flags & TXN_OPF_ROW) != 0;
+}
+
+/* Of a row, and whatever may stand in one. */
+static bool may_be_in_row(const struct op *op)
+{
+    return op->kind == OP_SET && (op->flags & ~TXN_OPF_ROW) == OPF_NX;
+}
+
 static int check_op(const struct op *op, uint32_t value_bytes_max)
 {
     if (is_pair(op)) {
         return check_pair(op);
+    }
+    if (is_row(op)) {
+        struct op alone = *op;
+        alone.flags &= (uint16_t)~TXN_OPF_ROW;
+        return may_be_in_row(op) ? check_op(&alone, value_bytes_max) : HK_ERR_INVALID;
     }
     if (op->value.n > value_bytes_max || op->arg.n > value_bytes_max) {
         return HK_ERR_TOOBIG;
@@ -51,7 +67,9 @@ int txn_check(const struct txn_request *txn, uint32_t value_bytes_max)
     }
     for (uint32_t i = 0; i < txn->ops_n; i++) {
         const struct op *op = &txn->ops[i];
-        int err = op->space != txn->ops[0].space ? HK_ERR_INVALID : check_op(op, value_bytes_max);
+        bool follows = !is_row(op) || (i + 1 < txn->ops_n && may_be_in_row(op + 1));
+        int err = op->space != txn->ops[0].space || !follows ? HK_ERR_INVALID
+                                                             : check_op(op, value_bytes_max);
         if (err != HK_OK) {
             return err;
         }
@@ -280,6 +298,30 @@ static void forget_changes(struct txn_object *objects, uint32_t objects_n)
     }
 }
 
+/* The operations from `first` on that are one row, and whether all their objects are absent. */
+static uint32_t row_of(const struct txn_request *txn, uint32_t first,
+                       const struct txn_object *objects, const uint16_t *index, bool *absent_out)
+{
+    uint32_t n = 0;
+    *absent_out = true;
+    do {
+        *absent_out &= !objects[index[2 * (first + n)]].state.present;
+        n++;
+    } while (is_row(&txn->ops[first + n - 1]));
+    return n;
+}
+
+/* All of a row, or none. An object that two of them set has the value of the last. */
+static void evaluate_row(const struct op *ops, uint32_t n, struct txn_object *objects,
+                         const uint16_t *index, bool absent, struct answer *answers)
+{
+    for (uint32_t i = 0; i < n && absent; i++) {
+        const struct op_state next = {.present = true, .value = ops[i].value};
+        change(&objects[index[2 * i]], &next);
+        answers[i] = (struct answer){.kind = ANSWER_OK, .applied = true};
+    }
+}
+
 static enum txn_verdict evaluate_ops(const struct txn_request *txn, struct txn_object *objects,
                                      const uint16_t *index, uint64_t wall_ms,
                                      struct txn_memory *memory, struct answer *answers)
@@ -290,7 +332,12 @@ static enum txn_verdict evaluate_ops(const struct txn_request *txn, struct txn_o
     for (uint32_t i = 0; i < txn->ops_n; i++) {
         const struct op *op = &txn->ops[i];
         struct txn_object *object = &objects[index[2 * i]];
-        if (op->kind == TXN_OP_RENAME) {
+        if (is_row(op)) {
+            bool absent;
+            uint32_t n = row_of(txn, i, objects, index, &absent);
+            evaluate_row(op, n, objects, index + 2 * (size_t)i, absent, &answers[i]);
+            i += n - 1;
+        } else if (op->kind == TXN_OP_RENAME) {
             rename_object(op, object, &objects[index[2 * i + 1]], &answers[i]);
         } else if (op->kind == TXN_OP_COPY) {
             copy_object(op, object, &objects[index[2 * i + 1]], &answers[i]);

@@ -38,6 +38,10 @@ enum txn_pair_kind {
     TXN_OP_END
 };
 
+/* Beside those of enum op_flag. SET with OPF_NX, and the operation behind it is one, too: all of such
+ * a row apply, on objects as they were before the first of them, or none does (MSETNX). */
+enum txn_op_flag { TXN_OPF_ROW = 1 << 9 };
+
 /* Its bytes stay good until worker_poll returns. */
 struct txn_request {
     const struct op *ops; /* all of one space */

@@ -243,6 +243,9 @@ uint32_t resp_command_category_words(const struct resp_command *command,
         command == &resp_command_wait) {
         words_out[n++] = "@connection";
     }
+    if (strcmp(command->group, "transactions") == 0) {
+        words_out[n++] = "@transaction";
+    }
     return n;
 }
 

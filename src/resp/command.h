@@ -23,6 +23,7 @@ enum resp_command_flag {
     RESP_DATA = 1 << 7,      /* made of operations on keys: may be in flight with others */
     RESP_REFUSED = 1 << 8,   /* known to Redis, not horkos's job: its refusal says why */
     RESP_DANGEROUS = 1 << 9, /* reaches beyond one client's keys; RESP_ADMIN implies it */
+    RESP_MULTI = 1 << 10,    /* may stand between MULTI and EXEC although it is not RESP_DATA */
 };
 
 /* What a command does to a key, in Redis's words for key specifications. */

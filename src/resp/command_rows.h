@@ -9,15 +9,15 @@
 #define RESP_COMMANDS(X)                                                                           \
     X(acl) X(append) X(auth)                                                                       \
     X(client) X(command) X(config) X(copy)                                                         \
-    X(dbsize) X(debug) X(decr) X(decrby) X(del) X(delifeq)                                         \
-    X(echo) X(exists) X(expire) X(expireat) X(expiretime)                                          \
+    X(dbsize) X(debug) X(decr) X(decrby) X(del) X(delifeq) X(discard)                              \
+    X(echo) X(exec) X(exists) X(expire) X(expireat) X(expiretime)                                  \
     X(flushall) X(flushdb)                                                                         \
     X(get) X(getdel) X(getex) X(getrange) X(getset)                                                \
     X(hello) X(horkos) X(hotkeys)                                                                  \
     X(incr) X(incrby) X(incrbyfloat) X(info)                                                       \
     X(keys)                                                                                        \
     X(latency)                                                                                     \
-    X(memory) X(mget) X(mset) X(msetnx)                                                            \
+    X(memory) X(mget) X(mset) X(msetnx) X(multi)                                                   \
     X(object)                                                                                      \
     X(persist) X(pexpire) X(pexpireat) X(pexpiretime) X(ping) X(psetex) X(pttl)                    \
     X(quit)                                                                                        \
@@ -25,8 +25,8 @@
     X(scan) X(select) X(set) X(setex) X(setnx) X(setrange) X(shutdown) X(slowlog) X(strlen)        \
     X(substr)                                                                                      \
     X(time) X(touch) X(ttl) X(type)                                                                \
-    X(unlink)                                                                                      \
-    X(wait)
+    X(unlink) X(unwatch)                                                                           \
+    X(wait) X(watch)
 /* clang-format on */
 
 #define RESP_COMMAND_DECLARE(name_) extern const struct resp_command resp_command_##name_;

@@ -37,6 +37,7 @@ void serve_ok(struct resp_conn *conn)
 void serve_quit(struct resp_conn *conn)
 {
     conn->multi_refused = false;
+    conn_end_multi(conn);
     resp_out_simple(&conn->out, "OK");
     conn->close = true;
 }
@@ -62,6 +63,7 @@ void serve_reset(struct resp_conn *conn)
     conn->authenticated = !command_auth_required(conn);
     conn->reply_off = conn->reply_skip = conn->silent = false;
     conn->multi_refused = false;
+    conn_end_multi(conn);
     conn->no_evict = conn->no_touch = false;
     command_changed(conn);
     resp_out_simple(&conn->out, "RESET");

@@ -22,7 +22,7 @@ static void make_delete(struct resp_conn *conn, uint32_t index, struct op *op_ou
 
 void serve_del(struct resp_conn *conn)
 {
-    (void)conn_operations(conn, conn_arguments(conn) - 1, make_delete, answer_sum);
+    conn_operations(conn, conn_arguments(conn) - 1, make_delete, answer_sum);
 }
 
 static void make_exists(struct resp_conn *conn, uint32_t index, struct op *op_out)
@@ -33,7 +33,7 @@ static void make_exists(struct resp_conn *conn, uint32_t index, struct op *op_ou
 
 void serve_exists(struct resp_conn *conn)
 {
-    (void)conn_operations(conn, conn_arguments(conn) - 1, make_exists, answer_sum);
+    conn_operations(conn, conn_arguments(conn) - 1, make_exists, answer_sum);
 }
 
 static void answer_type(struct resp_conn *conn, struct resp_flight *flight,
@@ -146,8 +146,9 @@ void serve_pexpiretime(struct resp_conn *conn)
 
 /* ---- Two keys ---- */
 
-static void answer_rename(struct resp_conn *conn, struct resp_flight *flight,
-                          const struct answer *answer)
+/* Renamed to itself: its existence was asked for. */
+static void answer_renamed(struct resp_conn *conn, struct resp_flight *flight,
+                           const struct answer *answer)
 {
     if (answer->number == 0) {
         resp_out_error(&conn->out, "ERR no such key");
@@ -158,14 +159,30 @@ static void answer_rename(struct resp_conn *conn, struct resp_flight *flight,
     }
 }
 
+static void answer_pair(struct resp_conn *conn, struct resp_flight *flight,
+                        const struct answer *answer)
+{
+    (void)flight;
+    if (answer->kind == ANSWER_OK) {
+        resp_out_simple(&conn->out, "OK");
+    } else {
+        resp_out_number(&conn->out, answer->number);
+    }
+}
+
 static void rename_key(struct resp_conn *conn, bool nx)
 {
     struct op op = {.kind = OP_EXISTS, .key = conn_argument(conn, 1)};
 
-    if (!bytes_equal(conn_argument(conn, 1), conn_argument(conn, 2))) {
-        conn_several_keys_error(conn);
+    if (bytes_equal(conn_argument(conn, 1), conn_argument(conn, 2))) {
+        conn_operation(conn, &op, answer_renamed)->a = nx ? 1 : 0;
+    } else if (conn_has_transactions(conn)) {
+        op.kind = TXN_OP_RENAME;
+        op.flags = nx ? OPF_NX : 0;
+        op.arg = conn_argument(conn, 2);
+        (void)conn_operation(conn, &op, answer_pair);
     } else {
-        conn_operation(conn, &op, answer_rename)->a = nx ? 1 : 0;
+        conn_several_keys_error(conn);
     }
 }
 
@@ -182,10 +199,13 @@ void serve_renamenx(struct resp_conn *conn)
 /* COPY source target [DB n] [REPLACE] never has one key only: it is refused when it would. */
 void serve_copy(struct resp_conn *conn)
 {
+    struct op op = {
+        .kind = TXN_OP_COPY, .key = conn_argument(conn, 1), .arg = conn_argument(conn, 2)};
     int64_t space = conn->space;
 
     for (uint32_t i = 3; i < conn_arguments(conn); i++) {
         if (conn_argument_is(conn, i, "replace")) {
+            op.flags = OPF_XX;
             continue;
         }
         if (!conn_argument_is(conn, i, "db") || i + 1 == conn_arguments(conn)) {
@@ -208,8 +228,13 @@ void serve_copy(struct resp_conn *conn)
     if (space == (int64_t)conn->space &&
         bytes_equal(conn_argument(conn, 1), conn_argument(conn, 2))) {
         resp_out_error(&conn->out, "ERR source and destination objects are the same");
-    } else {
+    } else if (!conn_has_transactions(conn)) {
         conn_several_keys_error(conn);
+    } else if (space != (int64_t)conn->space) {
+        resp_out_error(&conn->out, "ERR COPY to another space is not supported: a transaction is "
+                                   "of one space");
+    } else {
+        (void)conn_operation(conn, &op, answer_pair);
     }
 }
 

@@ -108,20 +108,38 @@ void serve_mset(struct resp_conn *conn)
         conn_arity_error(conn);
         return;
     }
-    (void)conn_operations(conn, conn_arguments(conn) / 2, make_mset, answer_ok);
+    conn_operations(conn, conn_arguments(conn) / 2, make_mset, answer_ok);
+}
+
+/* All in one row: they apply together or not at all. */
+static void make_msetnx(struct resp_conn *conn, uint32_t index, struct op *op_out)
+{
+    bool last = index + 1 == conn_arguments(conn) / 2;
+
+    make_mset(conn, index, op_out);
+    op_out->flags = last ? OPF_NX : OPF_NX | TXN_OPF_ROW;
+}
+
+static void answer_msetnx(struct resp_conn *conn, struct resp_flight *flight,
+                          const struct answer *answer)
+{
+    flight->a += answer->applied ? 1 : 0;
+    if (flight->left == 0) {
+        resp_out_number(&conn->out, flight->a == (int64_t)flight->all ? 1 : 0);
+    }
 }
 
 void serve_msetnx(struct resp_conn *conn)
 {
     if (conn_arguments(conn) % 2 == 0) {
         conn_arity_error(conn);
-        return;
-    }
-    if (conn_arguments(conn) > 3) {
+    } else if (conn_arguments(conn) == 3) {
+        serve_setnx(conn);
+    } else if (conn_has_transactions(conn)) {
+        conn_operations(conn, conn_arguments(conn) / 2, make_msetnx, answer_msetnx);
+    } else {
         conn_several_keys_error(conn);
-        return;
     }
-    serve_setnx(conn);
 }
 
 /* ---- GET and its kin ---- */
@@ -149,7 +167,7 @@ static void make_mget(struct resp_conn *conn, uint32_t index, struct op *op_out)
 
 void serve_mget(struct resp_conn *conn)
 {
-    (void)conn_operations(conn, conn_arguments(conn) - 1, make_mget, answer_each);
+    conn_operations(conn, conn_arguments(conn) - 1, make_mget, answer_each);
 }
 
 /* GETEX with a time that is wrong: only a key that exists gets to hear it. */

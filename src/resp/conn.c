@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "resp/internal.h"
+#include "resp/multi.h"
 
 /* So much unparsed input is enough for a while. */
 #define INPUT_ENOUGH (1024u * 1024u)
@@ -63,6 +63,14 @@ void resp_conn_destroy(struct resp_conn *conn)
     resp_parser_deinit(&conn->parser);
     resp_out_deinit(&conn->out);
     resp_out_deinit(&conn->work.keys);
+    for (uint32_t i = 0; i < conn->flights_n; i++) {
+        uint32_t at = (conn->flights_at + i) & (conn->flights_capacity - 1);
+
+        multi_free(conn, conn->flights[at].txn);
+    }
+    multi_forget(conn);
+    conn_end_multi(conn);
+    free(conn->watches);
     free(conn->input);
     free(conn->flights);
     free(conn->address);
@@ -214,6 +222,7 @@ static uint32_t input_max(const struct resp_conn *conn)
 
 bool resp_conn_feed(struct resp_conn *conn, struct bytes bytes)
 {
+    multi_forget(conn);
     if (conn->out.failed || conn->state == CONN_CLOSING || bytes.n == 0) {
         return true;
     }
@@ -300,7 +309,8 @@ uint64_t resp_conn_bytes_held(const struct resp_conn *conn)
     return sizeof *conn + conn->input_capacity + conn->out.capacity + conn->work.keys.capacity +
            conn->parser.capacity * sizeof conn->parser.args[0] +
            conn->flights_capacity * sizeof conn->flights[0] + strlen(conn->address) +
-           strlen(conn->local) + 2;
+           strlen(conn->local) + 2 + conn->txn_bytes +
+           (conn->watches != NULL ? sizeof *conn->watches + txn_watches_bytes(conn->watches) : 0);
 }
 
 void resp_conn_info(const struct resp_conn *conn, struct resp_conn_info *info_out)
@@ -325,6 +335,7 @@ void resp_conn_info(const struct resp_conn *conn, struct resp_conn_info *info_ou
         .commands = conn->commands,
         .input_bytes = conn->input_n - conn->at,
         .output_bytes = conn->out.n - conn->sent,
+        .queued = conn->multi != NULL ? (int64_t)conn->multi->commands_n : -1,
         .no_evict = conn->no_evict,
         .no_touch = conn->no_touch,
     };

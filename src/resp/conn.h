@@ -3,7 +3,7 @@
  * everything else from struct resp_host. The server and the simulator run the same.
  *
  * A command's operations are handed out one by one by resp_conn_next, in order; each is answered
- * once by resp_conn_answer, in the same order. Data commands may be in flight together; every other
+ * once by resp_conn_answer, in the same order. A transaction counts as one operation. Data commands may be in flight together; every other
  * command waits until all before it are answered, and nothing passes it (so INFO behind a SET
  * counts it). Replies leave in the order of the commands. docs/RESP.md has the state table.
  *
@@ -19,6 +19,7 @@
 
 #include "base/bytes.h"
 #include "engine/op.h"
+#include "engine/txn.h"
 #include "resp/host.h"
 #include "resp/out.h"
 
@@ -30,7 +31,7 @@ struct resp_conn;
 
 enum resp_next {
     RESP_INPUT, /* nothing to do before more bytes come; operations may be in flight */
-    RESP_OP,    /* run *op_out and answer it */
+    RESP_OP,    /* run *txn_out or *op_out and answer it */
     RESP_WAIT,  /* nothing to do before an operation is answered, output is taken, updates are
                    allowed again, resp_conn_deadline has come or, between two commands, more
                    bytes come */
@@ -58,13 +59,24 @@ bool resp_conn_feed(struct resp_conn *conn, struct bytes bytes) __attribute__((w
 /* Whether it is worth receiving more: false while much lies unparsed. */
 bool resp_conn_hungry(const struct resp_conn *conn);
 
-/* The next thing to do. The operation's bytes are good until the next resp_conn_feed.
+/* The next thing to do. The operation's bytes are good until the next resp_conn_feed; those of a
+ * transaction until that, or the call after one that answered RESP_AGAIN.
+ * txn_out: with RESP_OP NULL, or the transaction that is to be run, of op_out->space.
  * updates: whether an operation that updates may be handed out at the moment; if not, such a one is
  * held back and the answer is RESP_WAIT. */
 enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool updates,
-                              struct op *op_out);
-/* The answer to the oldest operation that is unanswered. */
-void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint64_t now_us);
+                              struct op *op_out, const struct txn_request **txn_out);
+
+/* What a transaction's operations answered, and the version of what each read or wrote. */
+struct resp_results {
+    const struct answer *answers;
+    const uint64_t *versions;
+    uint32_t n;
+};
+/* The answer to the oldest operation that is unanswered. results: of a transaction that is OK or
+ * NUMBER (node/node.h, struct reply); else NULL. */
+void resp_conn_answer(struct resp_conn *conn, const struct answer *answer,
+                      const struct resp_results *results, uint64_t now_us);
 
 /* When resp_conn_next has something to do although nothing came (it answers RESP_WAIT until then);
  * UINT64_MAX: never. */
@@ -88,6 +100,7 @@ struct resp_conn_info {
     uint32_t resp; /* 2 or 3 */
     uint64_t commands;
     uint64_t input_bytes, output_bytes; /* waiting */
+    int64_t queued;                     /* commands since MULTI; -1: none came */
     bool no_evict, no_touch;
 };
 void resp_conn_info(const struct resp_conn *conn, struct resp_conn_info *info_out);

@@ -101,8 +101,7 @@ void conn_several_keys_error(struct resp_conn *conn)
 {
     resp_out_errorf(&conn->out,
                     "ERR '%s' over several keys would not be atomic in space %u (engine %s); "
-                    "that is for spaces of the engines zeus and lotus, which this version does not "
-                    "have yet; nothing changed",
+                    "that is for spaces of the engine zeus; nothing changed",
                     conn_command_name(conn, conn->command), conn->space,
                     command_engine(conn, conn->space));
 }
@@ -153,7 +152,9 @@ void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool
 void conn_answer_error(struct resp_out *out, const struct answer *answer, uint8_t op_kind,
                        bool partly)
 {
-    if (answer->number == HK_ERR_LOSTSLOT) {
+    if (answer->number == HK_ERR_NOTFOUND && op_kind == TXN_OP_RENAME) {
+        resp_out_error(out, "ERR no such key");
+    } else if (answer->number == HK_ERR_LOSTSLOT) {
         resp_out_errorf(out,
                         "LOSTSLOT %u the node that had the keys of this slot is gone, and the keys "
                         "with it; nothing changed%s",

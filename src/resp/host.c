@@ -81,11 +81,16 @@ void resp_client_line(const struct resp_conn_info *info, uint64_t now_us, struct
     put(text, " fd=-1 name=", text_of(info->name));
     put_number(text, " age=", seconds_since(info->created_us, now_us));
     put_number(text, " idle=", seconds_since(info->last_us, now_us));
-    put(text, " flags=", info->no_evict || info->no_touch ? "" : "N");
+    put(text, " flags=", info->no_evict || info->no_touch || info->queued >= 0 ? "" : "N");
+    put(text, "", info->queued >= 0 ? "x" : "");
     put(text, "", info->no_evict ? "e" : "");
     put(text, "", info->no_touch ? "T" : "");
     put_number(text, " db=", info->space);
-    put_number(text, " sub=0 psub=0 ssub=0 multi=-1 qbuf=", info->input_bytes);
+    put(text, " sub=0 psub=0 ssub=0", info->queued < 0 ? " multi=-1" : "");
+    if (info->queued >= 0) {
+        put_number(text, " multi=", (uint64_t)info->queued);
+    }
+    put_number(text, " qbuf=", info->input_bytes);
     put_number(text, " qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=",
                info->output_bytes);
     put_number(text, " tot-mem=", info->input_bytes + info->output_bytes);

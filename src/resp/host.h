@@ -70,6 +70,8 @@ struct resp_host {
     /* Which spaces exist (bit n: SELECT n works), and the name of the engine of one. */
     uint32_t (*spaces)(void *context);
     const char *(*engine)(void *context, uint32_t space);
+    /* Whether that engine has transactions: then txn_request is understood there. NULL: none. */
+    bool (*transactions)(void *context, uint32_t space);
     /* Number of this node, or -1; on how many other nodes every acknowledged write of a space is:
      * its live replicas less one, or 0 where a key has but one copy. */
     int (*node)(void *context);

@@ -6,12 +6,17 @@
  *
  *   it writes its reply, whole, to &conn->out;
  *   it starts operations on keys (conn_operation, conn_operations), whose answers make the reply;
+ *   it starts a transaction (conn_transaction), whose answer makes the reply;
  *   it starts work in slices (conn_work), whose last slice writes the reply;
  *   it asks to be woken (conn_sleep) and writes its reply then.
  *
  * A RESP_DATA function may be called again from the start before it has any effect, when it wrote a
  * reply although operations of earlier commands are unanswered: so it changes nothing but by
- * operations. No serve function keeps pointers to arguments beyond its return. */
+ * operations. No serve function keeps pointers to arguments beyond its return.
+ *
+ * Between MULTI and EXEC nothing is served. RESP_DATA functions are called at EXEC, for the
+ * operations that they start or the error that they write; RESP_MULTI functions when the replies
+ * are written, so that they may do nothing but write one. */
 #ifndef HORKOS_RESP_INTERNAL_H
 #define HORKOS_RESP_INTERNAL_H
 
@@ -30,6 +35,8 @@
 #define FLIGHT_KEY_MAX 32u
 
 struct resp_flight;
+struct conn_txn; /* resp/transaction.h */
+struct txn_watches;
 
 /* An operation of this command was answered, with no error; flight->left counts those that are
  * still to come, so it is 0 in the last call. Writes to conn->out. */
@@ -43,11 +50,14 @@ struct resp_flight {
     const struct resp_command *command;
     resp_answer_fn *answered;
     uint64_t started_us;
-    int64_t a, b;        /* what `answered` needs to know: bounds, a sum, a unit */
-    uint32_t left;       /* operations without an answer, handed out or not */
-    uint32_t all;        /* operations of the whole command */
-    uint32_t arguments;  /* for SLOWLOG */
-    int error;           /* the first that was answered, or HK_OK ... */
+    int64_t a, b;         /* what `answered` needs to know: bounds, a sum, a unit */
+    uint32_t left;        /* operations without an answer, handed out or not */
+    uint32_t all;         /* operations of the whole command */
+    struct conn_txn *txn; /* it is one request, a transaction: left and all are 1 */
+    uint32_t together;  /* not 0: its so many operations shall be one request, which is made when it
+                            is handed out */
+    uint32_t arguments; /* for SLOWLOG */
+    int error;          /* the first that was answered, or HK_OK ... */
     uint16_t error_slot; /* ... and the answer's slot */
     uint8_t kind;        /* enum op_kind of its operations: chooses the words of an error */
     bool silent;         /* CLIENT REPLY OFF or SKIP: no reply */
@@ -56,6 +66,16 @@ struct resp_flight {
     uint8_t key_n;       /* of `key` */
     uint32_t key_bytes;  /* of the whole key */
     uint8_t key[FLIGHT_KEY_MAX];
+};
+
+/* Where an argument is, and all of a command that are not in the input. */
+struct conn_word {
+    uint32_t at, n;
+};
+struct conn_words {
+    const uint8_t *base;
+    const struct conn_word *words;
+    uint32_t n;
 };
 
 enum conn_state {
@@ -135,6 +155,20 @@ struct resp_conn {
     uint64_t wake_us; /* CONN_SLEEPING */
     void (*woken)(struct resp_conn *conn);
 
+    /* Between MULTI and EXEC: what is queued. Watches are there from the answer of WATCH to EXEC. */
+    struct conn_txn *multi;
+    struct txn_watches *watches;
+    /* Commands of a transaction are served for their operations, which go to `collects`, and their
+     * flight's numbers to `collected`; or for their reply. Then arguments are these. */
+    const struct conn_words *words;
+    struct conn_txn *collects;
+    struct resp_flight collected;
+    /* Transactions that are over, whose bytes are good until the next feed, and their memory. */
+    struct conn_txn *over;
+    uint64_t over_bytes;
+    uint64_t txn_bytes; /* memory of all transactions */
+    bool rested;        /* resp_conn_next answered RESP_AGAIN */
+
     /* A MULTI was refused, so what follows may have been meant as a transaction: nothing runs until
      * its end is seen, and the connection closes at multi_until_us if that does not come. */
     bool multi_refused;
@@ -165,10 +199,15 @@ void conn_empty_output(struct resp_conn *conn);
 /* Arguments of the command that is served, its name being number 0. */
 static inline uint32_t conn_arguments(const struct resp_conn *conn)
 {
-    return conn->parser.n;
+    return conn->words == NULL ? conn->parser.n : conn->words->n;
 }
 static inline struct bytes conn_argument(const struct resp_conn *conn, uint32_t index)
 {
+    if (conn->words != NULL) {
+        const struct conn_word *word = &conn->words->words[index];
+
+        return bytes_of(conn->words->base + word->at, word->n);
+    }
     return resp_argument(&conn->parser, bytes_of(conn->input + conn->at, conn->used), index);
 }
 /* Whether an argument is this word (which is in lower case), in any case. */
@@ -203,14 +242,24 @@ const char *conn_command_name(struct resp_conn *conn, const struct resp_command 
 /* Starts a command of one operation, whose space is set here. Returns its flight, for a and b. */
 struct resp_flight *conn_operation(struct resp_conn *conn, const struct op *op,
                                    resp_answer_fn *answered);
-/* The same for n > 0 operations of one kind, handed out one after another as there is room. */
-struct resp_flight *conn_operations(struct resp_conn *conn, uint32_t n, resp_operation_fn *make,
-                                    resp_answer_fn *answered);
+/* The same for n > 0 operations of one kind. In a space with transactions they are one step, or an
+ * error if they are too many; elsewhere they are handed out one after another as there is room. */
+void conn_operations(struct resp_conn *conn, uint32_t n, resp_operation_fn *make,
+                     resp_answer_fn *answered);
+/* Starts a transaction, which is the connection's from here on, sealed. */
+void conn_transaction(struct resp_conn *conn, struct conn_txn *txn);
+/* Whether the space that is selected has transactions. */
+bool conn_has_transactions(const struct resp_conn *conn);
+/* Whether an operation, or one between two objects, may change a key, or answers a value. */
+bool conn_op_updates(const struct op *op);
+bool conn_answers_value(const struct op *op);
 bool conn_has_room(const struct resp_conn *conn);
 /* Starts work in slices; the caller fills conn->work (which is zero) but for step. */
 void conn_work(struct resp_conn *conn, conn_step_fn *step);
 /* Lets nothing run until EXEC, DISCARD, RESET or QUIT comes, or the connection closes. */
 void conn_refuse_multi(struct resp_conn *conn);
+/* The transaction that is queued is dropped, and the watches are. */
+void conn_end_multi(struct resp_conn *conn);
 /* Calls `woken`, which writes the reply, once now_us has reached until_us. */
 void conn_sleep(struct resp_conn *conn, uint64_t until_us, void (*woken)(struct resp_conn *conn));
 

@@ -3,8 +3,8 @@
 #include "resp/serve_admin.h"
 
 /* What a client may ask at any time once it is authenticated; and before that. */
-#define ALWAYS RESP_LOADING
-#define ALWAYS_FAST (RESP_LOADING | RESP_FAST)
+#define ALWAYS (RESP_LOADING | RESP_MULTI)
+#define ALWAYS_FAST (ALWAYS | RESP_FAST)
 #define STRANGERS (RESP_LOADING | RESP_FAST | RESP_NOAUTH)
 #define ADMIN (RESP_LOADING | RESP_ADMIN)
 
@@ -48,7 +48,7 @@ const struct resp_command resp_command_hello = {
 const struct resp_command resp_command_ping = {
     .name = "ping",
     .arity = -1,
-    .flags = RESP_FAST,
+    .flags = RESP_FAST | RESP_MULTI,
     .serve = serve_ping,
     .group = "connection",
     .since = "1.0.0",
@@ -162,7 +162,7 @@ static const struct resp_command of_client[] = {
      .summary = "Marks the connection as one whose reads leave no trace; no read ever does.",
      .arguments = "(ON | OFF)"},
     CLIENT_REFUSED("pause", "2.9.50", "the other nodes would go on meanwhile"),
-    {CLIENT("reply", 3, ALWAYS, serve_client_reply, "3.2.0"),
+    {CLIENT("reply", 3, RESP_LOADING, serve_client_reply, "3.2.0"),
      .summary = "Switches replies off, on, or off for the next command.",
      .arguments = "(ON | OFF | SKIP)"},
     {CLIENT("setinfo", 4, ALWAYS, serve_client_setinfo, "7.2.0"),

@@ -32,7 +32,7 @@ const struct resp_command resp_command_copy = {
 const struct resp_command resp_command_dbsize = {
     .name = "dbsize",
     .arity = 1,
-    .flags = WALKS | RESP_FAST,
+    .flags = WALKS | RESP_FAST | RESP_MULTI,
     .serve = serve_dbsize,
     .group = "server",
     .since = "1.0.0",
@@ -49,7 +49,7 @@ const struct resp_command resp_command_del = {
     .group = "generic",
     .since = "1.0.0",
     .complexity = "O(N), N the number of keys",
-    .summary = "Deletes keys, each by itself, and answers how many there were.",
+    .summary = "Deletes keys and answers how many there were.",
     .arguments = "key...",
 };
 
@@ -305,7 +305,7 @@ const struct resp_command resp_command_unlink = {
 const struct resp_command resp_command_wait = {
     .name = "wait",
     .arity = 3,
-    .flags = 0,
+    .flags = RESP_MULTI,
     .serve = serve_wait,
     .group = "generic",
     .since = "3.0.0",

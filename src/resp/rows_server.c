@@ -3,8 +3,8 @@
 #include "resp/serve_admin.h"
 #include "resp/serve_data.h"
 
-#define ALWAYS RESP_LOADING
-#define ALWAYS_FAST (RESP_LOADING | RESP_FAST)
+#define ALWAYS (RESP_LOADING | RESP_MULTI)
+#define ALWAYS_FAST (ALWAYS | RESP_FAST)
 #define ADMIN (RESP_LOADING | RESP_ADMIN)
 
 /* A subcommand's first fields. */

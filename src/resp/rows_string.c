@@ -180,7 +180,7 @@ const struct resp_command resp_command_mget = {
     .group = "string",
     .since = "1.0.0",
     .complexity = "O(N), N the number of keys",
-    .summary = "Answers the values of several keys, each read by itself.",
+    .summary = "Answers the values of several keys; in one step if the space has transactions.",
     .arguments = "key...",
 };
 
@@ -193,8 +193,7 @@ const struct resp_command resp_command_mset = {
     .group = "string",
     .since = "1.0.1",
     .complexity = "O(N), N the number of keys",
-    .summary =
-        "Sets several keys, each by itself: others may see some of them set before the rest.",
+    .summary = "Sets several keys; in one step if the space has transactions.",
     .arguments = "(key value)...",
 };
 

@@ -26,7 +26,9 @@ resp_command_fn serve_acl_help, serve_acl_whoami, serve_config_get, serve_config
     serve_slowlog_len, serve_slowlog_reset, serve_time;
 
 /* Each writes one error: the refusal of the row, or one that depends on more. */
-resp_command_fn serve_refused, serve_no_cluster, serve_no_transactions, serve_multi, serve_exec,
-    serve_discard;
+resp_command_fn serve_refused, serve_no_cluster;
+
+/* commands_transaction.c. Barriers; EXEC and WATCH start transactions. */
+resp_command_fn serve_multi, serve_exec, serve_discard, serve_watch, serve_unwatch;
 
 #endif

@@ -10,7 +10,7 @@
  *     as operations.
  * I4  No byte in front of `at` is needed after the next resp_conn_feed; no byte behind it moves
  *     before. */
-#include "resp/internal.h"
+#include "resp/multi.h"
 
 #include <stdlib.h>
 
@@ -25,6 +25,8 @@
 #define FLIGHTS_FIRST 4u /* a power of two, as all sizes of the ring */
 /* Answers that are expected of the operations in flight. */
 #define VALUES_IN_FLIGHT_BYTES (16u * 1024u * 1024u)
+/* Transactions that are over and whose bytes the node may still look at. */
+#define OVER_BYTES_MAX (1024u * 1024u)
 /* How long a connection whose MULTI was refused stays open for the EXEC that belongs to it. */
 #define MULTI_REFUSED_US 1000000u
 
@@ -60,7 +62,12 @@ static bool is_unread(const struct resp_conn *conn)
 
 /* ---- Values in flight: how much output they may become is known only when they come ---- */
 
-static bool answers_value(const struct op *op)
+bool conn_op_updates(const struct op *op)
+{
+    return op->kind >= OP_KINDS || op_updates(op);
+}
+
+bool conn_answers_value(const struct op *op)
 {
     return op->kind == OP_GET || op->kind == OP_GETEX || op->kind == OP_GETDEL ||
            op->kind == OP_GETSET || (op->kind == OP_SET && (op->flags & OPF_GET) != 0);
@@ -127,6 +134,8 @@ static struct resp_flight *push_flight(struct resp_conn *conn, uint32_t operatio
     flight->answered = answered;
     flight->started_us = conn->now_us;
     flight->a = flight->b = 0;
+    flight->txn = NULL;
+    flight->together = 0;
     flight->left = flight->all = operations;
     flight->arguments = conn_arguments(conn);
     flight->error = HK_OK;
@@ -138,7 +147,7 @@ static struct resp_flight *push_flight(struct resp_conn *conn, uint32_t operatio
 static void note_key(struct resp_flight *flight, const struct op *op)
 {
     flight->kind = op->kind;
-    flight->values = answers_value(op);
+    flight->values = conn_answers_value(op);
     flight->key_bytes = op->key.n;
     flight->key_n = (uint8_t)(op->key.n < FLIGHT_KEY_MAX ? op->key.n : FLIGHT_KEY_MAX);
     if (flight->key_n > 0) {
@@ -149,8 +158,13 @@ static void note_key(struct resp_flight *flight, const struct op *op)
 struct resp_flight *conn_operation(struct resp_conn *conn, const struct op *op,
                                    resp_answer_fn *answered)
 {
+    if (conn->collects != NULL) {
+        return multi_collect(conn, op, answered);
+    }
+
     struct resp_flight *flight = push_flight(conn, 1, answered);
 
+    flight->together = op->kind >= OP_KINDS ? 1 : 0;
     conn->op = *op;
     conn->op.space = (uint8_t)conn->space;
     conn->op_made = true;
@@ -161,11 +175,24 @@ struct resp_flight *conn_operation(struct resp_conn *conn, const struct op *op,
     return flight;
 }
 
-struct resp_flight *conn_operations(struct resp_conn *conn, uint32_t n, resp_operation_fn *make,
-                                    resp_answer_fn *answered)
+void conn_operations(struct resp_conn *conn, uint32_t n, resp_operation_fn *make,
+                     resp_answer_fn *answered)
 {
-    struct resp_flight *flight = push_flight(conn, n, answered);
+    bool together = n > 1 && conn_has_transactions(conn);
 
+    if (conn->collects != NULL) {
+        multi_collect_all(conn, n, make, answered);
+        return;
+    }
+    if (together && n > TXN_OPS_MAX) {
+        resp_out_errorf(&conn->out, "ERR '%s' takes at most %u keys in this space: it is one step",
+                        conn->command->name, TXN_OPS_MAX);
+        return;
+    }
+
+    struct resp_flight *flight = push_flight(conn, together ? 1 : n, answered);
+
+    flight->together = together ? n : 0;
     conn->op = (struct op){.space = (uint8_t)conn->space};
     make(conn, 0, &conn->op);
     conn->op_made = true;
@@ -173,7 +200,20 @@ struct resp_flight *conn_operations(struct resp_conn *conn, uint32_t n, resp_ope
     conn->make = make;
     conn->state = CONN_OPERATIONS;
     note_key(flight, &conn->op);
-    return flight;
+}
+
+void conn_transaction(struct resp_conn *conn, struct conn_txn *txn)
+{
+    struct resp_flight *flight = push_flight(conn, 1, NULL);
+
+    flight->txn = txn;
+    conn->op = (struct op){.space = (uint8_t)conn->space};
+    conn->op_made = true;
+    conn->op_index = 0;
+    conn->make = NULL;
+    conn->state = CONN_OPERATIONS;
+    note_key(flight, txn->ops_n > 0 ? &txn->ops[0] : &conn->op);
+    flight->values = txn->values;
 }
 
 /* ---- The end of a command ---- */
@@ -295,10 +335,18 @@ static void finish_flight(struct resp_conn *conn, struct resp_flight *flight)
         resp_out_rewind(&conn->out, conn->ready);
         struct answer failed = {
             .kind = ANSWER_ERROR, .number = flight->error, .slot = flight->error_slot};
-        conn_answer_error(&conn->out, &failed, flight->kind, flight->partly);
+        if (flight->txn != NULL) {
+            multi_error(&conn->out, &failed, flight->kind);
+        } else {
+            conn_answer_error(&conn->out, &failed, flight->kind, flight->partly);
+        }
     }
     log_slow_flight(conn, flight);
     end_reply(conn, flight->silent);
+    if (flight->txn != NULL) {
+        multi_over(conn, flight->txn);
+        flight->txn = NULL;
+    }
     conn->flights_at = (conn->flights_at + 1) & (conn->flights_capacity - 1);
     conn->flights_n--;
 }
@@ -359,6 +407,18 @@ static bool ends_refused_multi(const struct resp_command *command)
                                command->serve == serve_reset || command->serve == serve_quit);
 }
 
+/* An EXEC that is refused ends what it was meant to run. */
+static void refuse_arity(struct resp_conn *conn)
+{
+    if (conn->command->serve != serve_exec) {
+        conn_arity_error(conn);
+        return;
+    }
+    conn_end_multi(conn);
+    resp_out_error(&conn->out, "EXECABORT Transaction discarded because of: wrong number of "
+                               "arguments for 'exec' command");
+}
+
 /* Whether the command may be served, in the order in which Redis checks; if not, says why. */
 static bool check_command(struct resp_conn *conn)
 {
@@ -381,7 +441,7 @@ static bool check_command(struct resp_conn *conn)
         return false;
     }
     if (!resp_command_arity_fits(command, conn_arguments(conn))) {
-        conn_arity_error(conn);
+        refuse_arity(conn);
         return false;
     }
     if (!conn->authenticated && (command->flags & RESP_NOAUTH) == 0) {
@@ -418,7 +478,13 @@ static void serve(struct resp_conn *conn)
         return;
     }
     conn->state = CONN_READY;
-    if (check_command(conn)) {
+    if (!check_command(conn)) {
+        if (conn->multi != NULL) {
+            multi_abort(conn);
+        }
+    } else if (conn->multi != NULL && !multi_serves(conn->command)) {
+        multi_queue(conn);
+    } else {
         HK_ASSERT(conn->command->serve != NULL);
         conn->command->serve(conn);
     }
@@ -485,11 +551,11 @@ static enum taken take_command(struct resp_conn *conn)
 
 static bool may_hand_out(const struct resp_conn *conn, const struct op *op)
 {
-    return conn_has_room(conn) && (conn->may_update || !op_updates(op));
+    return conn_has_room(conn) && (conn->may_update || !conn_op_updates(op));
 }
 
-/* The next operation of the data command that is served. False: not now. */
-static bool hand_out(struct resp_conn *conn, struct op *op_out)
+/* The next operation of the data command that is served, or its transaction. False: not now. */
+static bool hand_out(struct resp_conn *conn, struct op *op_out, const struct txn_request **txn_out)
 {
     struct resp_flight *flight = flight_at(conn, conn->flights_n - 1);
 
@@ -502,6 +568,14 @@ static bool hand_out(struct resp_conn *conn, struct op *op_out)
         is_unread(conn)) {
         return false;
     }
+    if (flight->txn != NULL && flight->txn->updates && !conn->may_update) {
+        return false;
+    }
+    if (flight->together > 0 && !multi_gather(conn, flight)) {
+        conn->out.failed = true;
+        return false;
+    }
+    *txn_out = flight->txn != NULL ? &flight->txn->request : NULL;
     *op_out = conn->op;
     conn->values_in_flight += flight->values ? 1 : 0;
     conn->op_made = false;
@@ -548,22 +622,33 @@ static enum resp_next give_up(struct resp_conn *conn)
     return RESP_CLOSE;
 }
 
+static enum resp_next rest(struct resp_conn *conn)
+{
+    conn->rested = true;
+    return RESP_AGAIN;
+}
+
 enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool updates,
-                              struct op *op_out)
+                              struct op *op_out, const struct txn_request **txn_out)
 {
     uint32_t served = 0;
     enum taken taken = TAKEN_NONE;
 
+    *txn_out = NULL;
     conn->now_us = now_us;
     conn->may_update = updates;
+    if (conn->rested) {
+        multi_forget(conn);
+        conn->rested = false;
+    }
     for (;;) {
         if (conn->out.failed) {
             return give_up(conn);
         }
         switch (conn->state) {
         case CONN_READY:
-            if (served++ == COMMANDS_A_CALL) {
-                return RESP_AGAIN;
+            if (served++ == COMMANDS_A_CALL || conn->over_bytes > OVER_BYTES_MAX) {
+                return rest(conn);
             }
             if (conn->multi_refused && now_us >= conn->multi_until_us) {
                 conn->state = CONN_CLOSING;
@@ -584,7 +669,13 @@ enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool upda
             serve(conn);
             break;
         case CONN_OPERATIONS:
-            return hand_out(conn, op_out) ? RESP_OP : RESP_WAIT;
+            if (hand_out(conn, op_out, txn_out)) {
+                return RESP_OP;
+            }
+            if (conn->out.failed) {
+                break;
+            }
+            return RESP_WAIT;
         case CONN_WORK: {
             enum resp_next next = work(conn, op_out);
 
@@ -617,7 +708,8 @@ static void stop_handing_out(struct resp_conn *conn, struct resp_flight *flight)
     leave_command(conn, CONN_READY);
 }
 
-void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint64_t now_us)
+void resp_conn_answer(struct resp_conn *conn, const struct answer *answer,
+                      const struct resp_results *results, uint64_t now_us)
 {
     HK_ASSERT(conn->in_flight > 0);
     conn->in_flight--;
@@ -641,6 +733,8 @@ void resp_conn_answer(struct resp_conn *conn, const struct answer *answer, uint6
         flight->error_slot = answer->slot;
         flight->partly = flight->all > 1 && (flight->command->flags & RESP_WRITE) != 0;
         stop_handing_out(conn, flight);
+    } else if (flight->txn != NULL) {
+        multi_answer(conn, flight, answer, results);
     } else if (first && !flight->silent) {
         flight->answered(conn, flight, answer);
     }

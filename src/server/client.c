@@ -279,15 +279,27 @@ static void wait_for_answer(struct client *c)
     }
 }
 
-/* True: *op_out is to be run. */
-static bool client_next(struct client *c, struct op *op_out)
+/* Bytes of values that an operation, or a transaction, may bring with it. */
+static uint64_t handed_bytes(const struct request *request)
+{
+    const struct txn_request *txn = request->txn;
+    uint64_t bytes = request->op.value.n;
+
+    for (uint32_t i = 0; txn != NULL && i < txn->ops_n; i++) {
+        bytes += txn->ops[i].value.n;
+    }
+    return bytes;
+}
+
+/* True: *request_out is to be run. */
+static bool client_next(struct client *c, struct request *request_out)
 {
     struct server_worker *w = c->worker;
     touch(c);
-    switch (resp_conn_next(c->conn, w->now_us, w->updates, op_out)) {
+    switch (resp_conn_next(c->conn, w->now_us, w->updates, &request_out->op, &request_out->txn)) {
     case RESP_OP:
         w->in_flight++;
-        w->handed_bytes += op_out->value.n;
+        w->handed_bytes += handed_bytes(request_out);
         /* Whether peers lag is known only once what was handed out is on its way to them. */
         w->updates = w->updates && w->handed_bytes < ROUND_BYTES_MAX;
         if (++c->turn >= TURN_OPS) {
@@ -319,7 +331,7 @@ bool clients_request(struct server_worker *w, struct request *request_out)
         if (!worker_session_ready(w->node, c->session)) {
             list_remove(&c->run);
             c->waiting = true;
-        } else if (client_next(c, &request_out->op)) {
+        } else if (client_next(c, request_out)) {
             request_out->session = c->session;
             request_out->tag = c->id;
             return true;
@@ -333,7 +345,10 @@ void clients_reply(struct server_worker *w, const struct reply *reply)
     struct client *c = w->by_session[reply->session];
     HK_ASSERT(c != NULL && c->id == reply->tag);
     w->in_flight--;
-    resp_conn_answer(c->conn, &reply->answer, w->now_us);
+
+    const struct resp_results results = {reply->answers, reply->versions, reply->answers_n};
+
+    resp_conn_answer(c->conn, &reply->answer, reply->answers != NULL ? &results : NULL, w->now_us);
     if (c->waiting) {
         c->waiting = false;
         list_remove(&c->run); /* out of `held`, if it was there */
@@ -573,9 +588,10 @@ void clients_refuse(struct server_worker *w)
     {
         struct client *c = list_entry(link, struct client, link);
         struct op op;
+        const struct txn_request *txn;
         c->session = SESSION_NONE;
-        while (!c->closing && resp_conn_next(c->conn, w->now_us, true, &op) == RESP_OP) {
-            resp_conn_answer(c->conn, &gone, w->now_us);
+        while (!c->closing && resp_conn_next(c->conn, w->now_us, true, &op, &txn) == RESP_OP) {
+            resp_conn_answer(c->conn, &gone, NULL, w->now_us);
         }
     }
 }

@@ -67,6 +67,13 @@ static const char *engine(void *context, uint32_t space)
                                                                 : NULL;
 }
 
+static bool transactions(void *context, uint32_t space)
+{
+    const struct engine_ops *ops =
+        space < SPACES_MAX ? server_of(context)->node_config.spaces[space].ops : NULL;
+    return ops != NULL && (ops->traits & ENGINE_OWNED) != 0;
+}
+
 static int node_number(void *context)
 {
     return server_of(context)->config.id;
@@ -259,6 +266,7 @@ void server_host_init(struct server_worker *w)
         .auth = auth,
         .spaces = spaces,
         .engine = engine,
+        .transactions = transactions,
         .node = node_number,
         .replicas = replicas,
         .serving = serving,

@@ -30,7 +30,7 @@ struct registry_entry {
     bool no_evict, no_touch;
 
     /* Written by the owner, read by anybody. Relaxed: each figure stands for itself. */
-    _Atomic uint64_t last_us, input_bytes, output_bytes, commands;
+    _Atomic uint64_t last_us, input_bytes, output_bytes, commands, queued;
     /* The command's name. `version` is odd while the owner writes; a reader that saw the same even
      * version before and after has seen one name. The words' release stores and acquire loads pair:
      * whoever sees a new word sees the odd version before it. */
@@ -137,6 +137,7 @@ static void take_figures(struct registry_entry *e, const struct resp_conn_info *
     set(&e->input_bytes, info->input_bytes);
     set(&e->output_bytes, info->output_bytes);
     set(&e->commands, info->commands);
+    set(&e->queued, (uint64_t)info->queued);
     write_command(e, info->command);
 }
 
@@ -210,6 +211,7 @@ static struct resp_conn_info info_of(const struct registry_entry *e, char comman
         .id = e->id,
         .created_us = e->created_us,
         .last_us = get(&e->last_us),
+        .queued = (int64_t)get(&e->queued),
         .address = e->address,
         .local = e->local,
         .name = e->name,

@@ -550,7 +550,8 @@ static uint32_t oldest_queued(struct world *world, const struct client *c)
 static uint32_t next_operation(struct machine *m, struct client *c, struct op *op_out)
 {
     struct world *world = m->world;
-    enum resp_next next = resp_conn_next(c->conn, world->now_us, true, op_out);
+    const struct txn_request *txn;
+    enum resp_next next = resp_conn_next(c->conn, world->now_us, true, op_out, &txn);
     listen(m, c, NO_OP);
     uint32_t index = oldest_queued(world, c);
     const struct sim_op *op = index == NO_OP ? NULL : crowd_op(world, index);
@@ -559,8 +560,9 @@ static uint32_t next_operation(struct machine *m, struct client *c, struct op *o
         machine_notice(m, c->worker);
         return NO_OP;
     }
-    if (next == RESP_OP && op != NULL && op->said && !op->quiet && op->op.kind == op_out->kind &&
-        op->op.flags == op_out->flags && bytes_equal(op->op.key, op_out->key)) {
+    if (next == RESP_OP && txn == NULL && op != NULL && op->said && !op->quiet &&
+        op->op.kind == op_out->kind && op->op.flags == op_out->flags &&
+        bytes_equal(op->op.key, op_out->key)) {
         c->ready = true;
         return index;
     }
@@ -706,7 +708,7 @@ void crowd_reply(struct machine *m, uint32_t worker, const struct reply *reply)
         if (failed) {
             skip_parts(world, m, (uint32_t)reply->tag);
         }
-        resp_conn_answer(c->conn, &reply->answer, world->now_us);
+        resp_conn_answer(c->conn, &reply->answer, NULL, world->now_us);
         listen(m, c, (uint32_t)reply->tag);
         return;
     }

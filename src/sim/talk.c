@@ -16,8 +16,9 @@ static bool greet(struct client *c, uint64_t now_us)
 {
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
     struct op op;
+    const struct txn_request *txn;
     if (!resp_conn_feed(c->conn, bytes_of(hello, sizeof hello - 1)) ||
-        resp_conn_next(c->conn, now_us, true, &op) != RESP_INPUT) {
+        resp_conn_next(c->conn, now_us, true, &op, &txn) != RESP_INPUT) {
         return false;
     }
     struct bytes reply = resp_conn_output(c->conn);

@@ -64,7 +64,9 @@ static const struct redis_command redis_commands[] = {
     {"decr", 2, 1, 1, 1, "denyoom fast write", "@write @string @fast", "RW access update"},
     {"decrby", 3, 1, 1, 1, "denyoom fast write", "@write @string @fast", "RW access update"},
     {"del", -2, 1, -1, 1, "write", "@keyspace @write @slow", "RM delete"},
+    {"discard", 1, 0, 0, 0, "fast loading", "@fast @transaction", ""},
     {"echo", 2, 0, 0, 0, "fast loading", "@fast @connection", ""},
+    {"exec", 1, 0, 0, 0, "loading", "@slow @transaction", ""},
     {"exists", -2, 1, -1, 1, "fast readonly", "@keyspace @read @fast", "RO"},
     {"expire", -3, 1, 1, 1, "fast write", "@keyspace @write @fast", "RW update"},
     {"expireat", -3, 1, 1, 1, "fast write", "@keyspace @write @fast", "RW update"},
@@ -100,6 +102,7 @@ static const struct redis_command redis_commands[] = {
     {"mget", -2, 1, -1, 1, "fast readonly", "@read @string @fast", "RO access"},
     {"mset", -3, 1, -1, 2, "denyoom write", "@write @string @slow", "OW update"},
     {"msetnx", -3, 1, -1, 2, "denyoom write", "@write @string @slow", "OW insert"},
+    {"multi", 1, 0, 0, 0, "fast loading", "@fast @transaction", ""},
     {"object", -2, 0, 0, 0, "", "@slow", ""},
     {"object|encoding", 3, 2, 2, 1, "readonly", "@keyspace @read @slow", "RO"},
     {"object|freq", 3, 2, 2, 1, "readonly", "@keyspace @read @slow", "RO"},
@@ -141,7 +144,9 @@ static const struct redis_command redis_commands[] = {
     {"ttl", 2, 1, 1, 1, "fast readonly", "@keyspace @read @fast", "RO access"},
     {"type", 2, 1, 1, 1, "fast readonly", "@keyspace @read @fast", "RO"},
     {"unlink", -2, 1, -1, 1, "fast write", "@keyspace @write @fast", "RM delete"},
+    {"unwatch", 1, 0, 0, 0, "fast loading", "@fast @transaction", ""},
     {"wait", 3, 0, 0, 0, "", "@slow @connection", ""},
+    {"watch", -2, 1, -1, 1, "fast loading", "@fast @transaction", "RO"},
 };
 
 #endif

@@ -53,14 +53,24 @@ static struct rig_key *find_or_add(struct rig_space *space, struct bytes key)
     return &space->keys[space->n++];
 }
 
-static void replace(struct rig_space *space, struct bytes key, const struct op_state *next)
+static void replace(struct rig *rig, uint32_t space, struct bytes key, const struct op_state *next)
 {
-    struct rig_key *entry = find_or_add(space, key);
+    struct rig_key *entry = find_or_add(&rig->spaces[space], key);
     struct bytes old = entry->state.value;
 
     entry->state = *next;
     entry->state.value = next->present ? copy_bytes(next->value) : (struct bytes){NULL, 0};
+    entry->version = next->present ? ++rig->versions : 0;
     free_bytes(old);
+}
+
+void rig_set(struct rig *rig, uint32_t space, const char *key, const char *value)
+{
+    struct op_state next = {.present = value != NULL};
+
+    if (value != NULL)
+        next.value = bytes_of(value, (uint32_t)strlen(value));
+    replace(rig, space, bytes_of(key, (uint32_t)strlen(key)), &next);
 }
 
 static uint64_t wall_ms(const struct rig *rig)
@@ -100,10 +110,199 @@ static void evaluate(struct rig *rig, const struct op *op)
         answer = (struct answer){.kind = ANSWER_ERROR, .number = HK_ERR_TOOBIG};
         changed = false;
     }
-    resp_conn_answer(rig->conn, &answer, rig->now_us);
+    resp_conn_answer(rig->conn, &answer, NULL, rig->now_us);
     if (changed)
-        replace(space, op->key, &next);
+        replace(rig, op->space, op->key, &next);
     free(scratch);
+}
+
+/* ---- Transactions ---- */
+
+static uint64_t hash(const void *context, struct bytes key)
+{
+    uint64_t sum = 0;
+
+    (void)context;
+    for (uint32_t i = 0; i < key.n; i++)
+        sum = sum * 31 + key.at[i];
+    return sum;
+}
+
+static void load(const struct rig *rig, const struct rig_space *space, struct txn_object *object)
+{
+    const struct rig_key *entry = find((struct rig_space *)(uintptr_t)space, object->key);
+
+    if (entry == NULL)
+        return;
+    object->state = entry->state;
+    object->version = entry->version;
+    object->expired = op_state_expired(&entry->state, wall_ms(rig));
+}
+
+/* The memory that a transaction is evaluated with. */
+struct evaluation {
+    struct txn_object objects[TXN_OBJECTS_MAX];
+    struct answer answers[TXN_OPS_MAX];
+    uint64_t versions[TXN_OPS_MAX];
+    uint16_t index[2 * TXN_OPS_MAX + TXN_OBJECTS_MAX];
+    struct txn_memory memory;
+};
+
+static enum txn_verdict evaluate_objects(struct rig *rig, const struct rig_space *space,
+                                         const struct txn_request *txn, struct evaluation *e,
+                                         uint32_t n)
+{
+    for (;;) {
+        enum txn_verdict verdict =
+            txn_evaluate(txn, e->objects, n, e->index, wall_ms(rig), &e->memory, e->answers);
+
+        if (verdict != TXN_NO_MEMORY)
+            return verdict;
+        e->memory.n = 2 * e->memory.used + 64;
+        e->memory.at = realloc(e->memory.at, e->memory.n);
+        assert_non_null(e->memory.at);
+        for (uint32_t i = 0; i < n; i++)
+            load(rig, space, &e->objects[i]);
+    }
+}
+
+static void tell_versions(struct evaluation *e, const struct txn_request *txn, uint64_t next)
+{
+    for (uint32_t i = 0; i < txn->ops_n; i++) {
+        const struct txn_object *object = &e->objects[e->index[2 * i]];
+
+        e->versions[i] = object->changed   ? (object->state.present ? next : 0)
+                         : object->expired ? 0
+                                           : object->version;
+    }
+}
+
+/* What a node does with a transaction, as far as its client can tell. */
+static void evaluate_txn(struct rig *rig, uint32_t space, const struct txn_request *txn)
+{
+    struct evaluation *e = calloc(1, sizeof *e);
+    struct answer answer = {.kind = ANSWER_ERROR, .number = txn_check(txn, rig->value_max)};
+    const struct rig_space *keys = &rig->spaces[space];
+    enum txn_verdict verdict = TXN_UNAPPLIED;
+    uint32_t n = 0;
+
+    assert_non_null(e);
+    e->memory.value_bytes_max = rig->value_max;
+    rig->answered++;
+    if (rig->answered == rig->fail_at)
+        answer.number = rig->fail_with;
+    if (answer.number == HK_OK) {
+        n = txn_objects(txn, hash, NULL, e->objects, TXN_OBJECTS_MAX, e->index);
+        answer.number = n == 0 ? HK_ERR_TOOBIG : HK_OK;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        load(rig, keys, &e->objects[i]);
+    if (answer.number == HK_OK) {
+        verdict = evaluate_objects(rig, keys, txn, e, n);
+        answer.kind = verdict == TXN_DONE       ? ANSWER_OK
+                      : verdict == TXN_CONFLICT ? ANSWER_NIL
+                                                : ANSWER_NUMBER;
+    }
+    tell_versions(e, txn, rig->versions + 1);
+
+    struct resp_results results = {e->answers, e->versions, txn->ops_n};
+    bool answers = answer.kind == ANSWER_OK || answer.kind == ANSWER_NUMBER;
+
+    resp_conn_answer(rig->conn, &answer, answers ? &results : NULL, rig->now_us);
+    /* All of them have the version that was told. */
+    uint64_t version = rig->versions;
+
+    for (uint32_t i = 0; i < n && verdict == TXN_DONE; i++) {
+        if (e->objects[i].changed) {
+            struct bytes key = copy_bytes(e->objects[i].key);
+            struct op_state next = e->objects[i].state;
+
+            next.value = next.present ? copy_bytes(next.value) : (struct bytes){NULL, 0};
+            e->objects[i].key = key;
+            e->objects[i].state = next;
+        }
+    }
+    for (uint32_t i = 0; i < n && verdict == TXN_DONE; i++) {
+        if (e->objects[i].changed) {
+            rig->versions = version;
+            replace(rig, space, e->objects[i].key, &e->objects[i].state);
+            free_bytes(e->objects[i].state.value);
+            free_bytes(e->objects[i].key);
+        }
+    }
+    free(e->memory.at);
+    free(e);
+}
+
+static struct op copy_op(const struct op *op)
+{
+    struct op copy = *op;
+
+    copy.key = copy_bytes(op->key);
+    copy.value = copy_bytes(op->value);
+    copy.arg = copy_bytes(op->arg);
+    return copy;
+}
+
+static void free_op(const struct op *op)
+{
+    free_bytes(op->key);
+    free_bytes(op->value);
+    free_bytes(op->arg);
+}
+
+static bool same_op(const struct op *a, const struct op *b)
+{
+    return a->kind == b->kind && a->flags == b->flags && bytes_equal(a->key, b->key) &&
+           bytes_equal(a->value, b->value) && bytes_equal(a->arg, b->arg);
+}
+
+static struct txn_request copy_txn(const struct txn_request *txn)
+{
+    struct op *ops = calloc(txn->ops_n + 1, sizeof *ops);
+    struct txn_watch *watches = calloc(txn->watches_n + 1, sizeof *watches);
+    struct txn_request copy = *txn;
+
+    assert_non_null(ops);
+    assert_non_null(watches);
+    for (uint32_t i = 0; i < txn->ops_n; i++)
+        ops[i] = copy_op(&txn->ops[i]);
+    for (uint32_t i = 0; i < txn->watches_n; i++) {
+        watches[i] = (struct txn_watch){copy_bytes(txn->watches[i].key), txn->watches[i].version};
+    }
+    copy.ops = ops;
+    copy.watches = watches;
+    return copy;
+}
+
+static void free_txn(const struct txn_request *txn)
+{
+    for (uint32_t i = 0; i < txn->ops_n; i++)
+        free_op(&txn->ops[i]);
+    for (uint32_t i = 0; i < txn->watches_n; i++)
+        free_bytes(txn->watches[i].key);
+    free((void *)(uintptr_t)txn->ops);
+    free((void *)(uintptr_t)txn->watches);
+}
+
+static bool same_txn(const struct txn_request *a, const struct txn_request *b)
+{
+    bool same = a->ops_n == b->ops_n && a->watches_n == b->watches_n && a->flags == b->flags;
+
+    for (uint32_t i = 0; same && i < a->ops_n; i++)
+        same = same_op(&a->ops[i], &b->ops[i]);
+    for (uint32_t i = 0; same && i < a->watches_n; i++) {
+        same = a->watches[i].version == b->watches[i].version &&
+               bytes_equal(a->watches[i].key, b->watches[i].key);
+    }
+    return same;
+}
+
+static void free_kept(const struct rig_op *kept)
+{
+    free_op(&kept->op);
+    if (kept->seen_txn != NULL)
+        free_txn(&kept->txn);
 }
 
 /* ---- Host ---- */
@@ -152,8 +351,13 @@ static uint32_t host_spaces(void *context)
 static const char *host_engine(void *context, uint32_t space)
 {
     (void)context;
-    (void)space;
-    return "hermes";
+    return space == RIG_ZEUS ? "zeus" : "hermes";
+}
+
+static bool host_transactions(void *context, uint32_t space)
+{
+    (void)context;
+    return space == RIG_ZEUS;
 }
 
 /* In space 1 keys have one copy. */
@@ -203,11 +407,7 @@ void rig_reconnect(struct rig *rig)
     resp_conn_destroy(rig->conn);
     rig->conn = NULL;
     for (; rig->ops_n > 0; rig->ops_n--) {
-        struct rig_op *op = &rig->ops[rig->ops_at];
-
-        free_bytes(op->op.key);
-        free_bytes(op->op.value);
-        free_bytes(op->op.arg);
+        free_kept(&rig->ops[rig->ops_at]);
         rig->ops_at = (rig->ops_at + 1) % RESP_IN_FLIGHT_MAX;
     }
     assert_int_equal(resp_conn_create(&rig->host, 7, "127.0.0.1:50000", "127.0.0.1:7001",
@@ -225,6 +425,7 @@ void rig_init(struct rig *rig)
                  .auth = host_auth,
                  .spaces = host_spaces,
                  .engine = host_engine,
+                 .transactions = host_transactions,
                  .replicas = host_replicas,
                  .serving = host_serving,
                  .walk = host_walk,
@@ -271,20 +472,25 @@ void rig_feed(struct rig *rig, struct bytes bytes)
 enum resp_next rig_next(struct rig *rig)
 {
     struct op op;
+    const struct txn_request *txn;
 
-    rig->last = resp_conn_next(rig->conn, rig->now_us, rig->updates, &op);
+    rig->last = resp_conn_next(rig->conn, rig->now_us, rig->updates, &op, &txn);
     if (rig->last != RESP_OP)
         return rig->last;
     assert_true(rig->ops_n < RESP_IN_FLIGHT_MAX);
     assert_true(op.space < RIG_SPACES);
-    assert_true(rig->updates || !op_updates(&op));
+    assert_true(rig->updates || !(txn != NULL ? txn_updates(txn) : op_updates(&op)));
+    assert_true(txn == NULL || op.space == RIG_ZEUS);
+    for (uint32_t i = 0; txn != NULL && i < txn->ops_n; i++)
+        assert_int_equal(txn->ops[i].space, op.space);
 
     struct rig_op *kept = &rig->ops[(rig->ops_at + rig->ops_n++) % RESP_IN_FLIGHT_MAX];
 
-    kept->seen = kept->op = op;
-    kept->op.key = copy_bytes(op.key);
-    kept->op.value = copy_bytes(op.value);
-    kept->op.arg = copy_bytes(op.arg);
+    kept->seen = op;
+    kept->op = copy_op(&op);
+    kept->seen_txn = txn;
+    if (txn != NULL)
+        kept->txn = copy_txn(txn);
     kept->feeds = rig->feeds;
     rig->handed_out++;
     assert_int_equal(resp_conn_in_flight(rig->conn), rig->ops_n);
@@ -300,14 +506,15 @@ void rig_answer(struct rig *rig)
     rig->ops_at = (rig->ops_at + 1) % RESP_IN_FLIGHT_MAX;
     rig->ops_n--;
     if (kept.feeds == rig->feeds) {
-        assert_true(bytes_equal(kept.seen.key, kept.op.key));
-        assert_true(bytes_equal(kept.seen.value, kept.op.value));
-        assert_true(bytes_equal(kept.seen.arg, kept.op.arg));
+        assert_true(same_op(&kept.seen, &kept.op));
+        assert_true(kept.seen_txn == NULL || same_txn(kept.seen_txn, &kept.txn));
     }
-    evaluate(rig, &kept.op);
-    free_bytes(kept.op.key);
-    free_bytes(kept.op.value);
-    free_bytes(kept.op.arg);
+    if (kept.seen_txn != NULL) {
+        evaluate_txn(rig, kept.op.space, &kept.txn);
+    } else {
+        evaluate(rig, &kept.op);
+    }
+    free_kept(&kept);
 }
 
 void rig_take(struct rig *rig)

@@ -1,5 +1,6 @@
 /* A connection of resp with everything that it needs around it: a host that can be bent by the
- * test, and spaces of keys on which its operations are evaluated by op_evaluate. */
+ * test, and spaces of keys on which its operations are evaluated by op_evaluate, and in one of them
+ * its transactions by txn_evaluate. */
 #ifndef HORKOS_TESTS_SUPPORT_RESP_RIG_H
 #define HORKOS_TESTS_SUPPORT_RESP_RIG_H
 
@@ -8,15 +9,18 @@
 
 #include "base/bytes.h"
 #include "engine/op.h"
+#include "engine/txn.h"
 #include "resp/conn.h"
 #include "resp/host.h"
 
 #define RIG_SPACES 4u
+#define RIG_ZEUS 3u /* the space that has transactions */
 #define RIG_WALL_MS INT64_C(1700000000000)
 
 struct rig_key {
     struct bytes key;
     struct op_state state; /* absent: a tombstone, so that walks stay in step */
+    uint64_t version;      /* of the state; 0: absent */
 };
 
 struct rig_space {
@@ -26,8 +30,10 @@ struct rig_space {
 
 /* An operation that was handed out and is not answered. */
 struct rig_op {
-    struct op op;   /* with bytes of its own */
-    struct op seen; /* as it was handed out: its bytes must stand until the next feed */
+    struct op op;           /* with bytes of its own */
+    struct op seen;         /* as it was handed out: its bytes must stand until the next feed */
+    struct txn_request txn; /* the same of a transaction, with memory of its own */
+    const struct txn_request *seen_txn; /* NULL: it is none */
     uint64_t feeds;
 };
 
@@ -43,6 +49,7 @@ struct rig {
     const char *password; /* NULL: none is required */
     uint32_t replicas;
     uint32_t value_max; /* larger values are refused with HK_ERR_TOOBIG */
+    uint64_t versions;  /* that were given to keys */
 
     uint64_t fail_at; /* the operation with this number, counted from 1, fails; 0: none */
     int fail_with;
@@ -62,6 +69,8 @@ void rig_reconnect(struct rig *rig);
 void rig_deinit(struct rig *rig);
 
 void rig_feed(struct rig *rig, struct bytes bytes);
+/* Somebody else sets a key, or deletes it (value NULL). */
+void rig_set(struct rig *rig, uint32_t space, const char *key, const char *value);
 /* One call of resp_conn_next; keeps the operation that it hands out. */
 enum resp_next rig_next(struct rig *rig);
 /* Answers the oldest operation, by evaluating it now. */

@@ -301,6 +301,71 @@ static void test_all_or_nothing(void **state)
     becomes(&w, "b", "2", 0);
 }
 
+/* A row in the midst of others applies whole or not at all, on what was there before it. */
+static void test_row(void **state)
+{
+    (void)state;
+    struct world w;
+    struct op ops[] = {op_of(OP_DELETE, "a", ""), op_of(OP_SET, "a", "1"), op_of(OP_SET, "b", "2"),
+                       op_of(OP_SET, "a", "3"), op_of(OP_GET, "a", "")};
+    ops[1].flags = ops[2].flags = OPF_NX | TXN_OPF_ROW;
+    ops[3].flags = OPF_NX;
+    begin(&w, ops, 5, NULL, 0, 0);
+    holds(&w, "a", "old", 9 * NOW);
+    assert_int_equal(run(&w), TXN_DONE);
+    for (uint32_t i = 1; i < 4; i++) {
+        assert_int_equal(w.answers[i].kind, ANSWER_OK);
+        assert_true(w.answers[i].applied);
+    }
+    answers_text(&w, 4, "3");
+    becomes(&w, "a", "3", 0);
+    becomes(&w, "b", "2", 0);
+
+    begin(&w, ops, 5, NULL, 0, 0);
+    holds(&w, "b", "old", 0);
+    assert_int_equal(run(&w), TXN_DONE);
+    for (uint32_t i = 1; i < 4; i++) {
+        assert_int_equal(w.answers[i].kind, ANSWER_NIL);
+        assert_false(w.answers[i].applied);
+    }
+    assert_int_equal(w.answers[4].kind, ANSWER_NIL);
+    nothing_happens(&w);
+
+    begin(&w, ops + 1, 3, NULL, 0, TXN_ALL);
+    holds(&w, "b", "old", 0);
+    assert_int_equal(run(&w), TXN_UNAPPLIED);
+    nothing_happens(&w);
+}
+
+static void test_row_check(void **state)
+{
+    (void)state;
+    struct op ops[] = {op_of(OP_SET, "a", "1"), op_of(OP_SET, "b", "2")};
+    struct txn_request txn = {.ops = ops, .ops_n = 2};
+    ops[0].flags = OPF_NX | TXN_OPF_ROW;
+    ops[1].flags = OPF_NX;
+    assert_int_equal(txn_check(&txn, VALUE_MAX), HK_OK);
+    txn.ops_n = 1; /* nothing follows */
+    assert_int_equal(txn_check(&txn, VALUE_MAX), HK_ERR_INVALID);
+    txn.ops_n = 2;
+    ops[1].flags = 0;
+    assert_int_equal(txn_check(&txn, VALUE_MAX), HK_ERR_INVALID);
+    ops[1] = op_of(OP_GET, "b", "");
+    assert_int_equal(txn_check(&txn, VALUE_MAX), HK_ERR_INVALID);
+    ops[1] = op_of(OP_SET, "b", "2");
+    ops[1].flags = OPF_NX;
+    ops[0].flags = TXN_OPF_ROW;
+    assert_int_equal(txn_check(&txn, VALUE_MAX), HK_ERR_INVALID);
+    ops[0].flags = OPF_NX | OPF_GET | TXN_OPF_ROW;
+    assert_int_equal(txn_check(&txn, VALUE_MAX), HK_ERR_INVALID);
+    ops[0] = op_of(OP_DELETE, "a", "");
+    ops[0].flags = TXN_OPF_ROW;
+    assert_int_equal(txn_check(&txn, VALUE_MAX), HK_ERR_INVALID);
+    ops[0] = op_of(OP_SET, "a", "1");
+    ops[0].flags = OPF_NX | TXN_OPF_ROW;
+    assert_int_equal(txn_check(&txn, 0), HK_ERR_TOOBIG);
+}
+
 static void test_rename(void **state)
 {
     (void)state;
@@ -484,6 +549,8 @@ int main(void)
         cmocka_unit_test(test_every_kind_in_order),
         cmocka_unit_test(test_errors_are_answers),
         cmocka_unit_test(test_all_or_nothing),
+        cmocka_unit_test(test_row),
+        cmocka_unit_test(test_row_check),
         cmocka_unit_test(test_rename),
         cmocka_unit_test(test_copy),
         cmocka_unit_test(test_watches),

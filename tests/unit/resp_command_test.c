@@ -462,8 +462,7 @@ static const char *reason(const struct resp_command *command)
     if (command->refusal != NULL) {
         return strstr(command->refusal, ": ") + 2;
     }
-    return strcmp(command->group, "cluster") == 0 ? "in Redis's words, cluster support is disabled"
-                                                  : "transactions need another engine";
+    return "in Redis's words, cluster support is disabled";
 }
 
 static void add_names(struct page *expected, const struct resp_command *command)

@@ -585,12 +585,13 @@ static void test_fed_on(void **state)
 {
     static uint8_t piece[100000];
     struct op op;
+    const struct txn_request *txn;
     uint32_t fed = 0;
 
     (void)state;
     rig.updates = false;
     feed("SET a 1\r\n");
-    assert_int_equal(resp_conn_next(rig.conn, 0, false, &op), RESP_WAIT);
+    assert_int_equal(resp_conn_next(rig.conn, 0, false, &op, &txn), RESP_WAIT);
     rig.limits.query_bytes_max = 1 << 20;
     memset(piece, '\n', sizeof piece);
     while (resp_conn_feed(rig.conn, bytes_of(piece, sizeof piece)))

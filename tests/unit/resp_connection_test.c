@@ -208,7 +208,7 @@ static void selects(void **state)
     (void)state;
     struct admin admin;
     const char *outside = "-ERR DB index is out of range: there is 0 (hermes), 1 (hermes), "
-                          "2 (hermes), 3 (hermes)\r\n";
+                          "2 (hermes), 3 (zeus)\r\n";
     admin_init(&admin, NULL);
     rig_expect(&admin.rig, "SET a 0", OK);
     rig_expect(&admin.rig, "SELECT 1", OK);

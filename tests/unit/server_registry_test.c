@@ -100,10 +100,11 @@ static void leave(struct place *p, struct guest *g)
 static void say(struct guest *g, const char *line, uint64_t now_us)
 {
     struct op op;
+    const struct txn_request *txn;
     enum resp_next next;
     assert_true(resp_conn_feed(g->conn, bytes_of(line, (uint32_t)strlen(line))));
     do {
-        next = resp_conn_next(g->conn, now_us, true, &op);
+        next = resp_conn_next(g->conn, now_us, true, &op, &txn);
     } while (next == RESP_AGAIN);
     assert_int_equal(next, RESP_INPUT);
     struct bytes out = resp_conn_output(g->conn);
