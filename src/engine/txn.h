@@ -38,8 +38,8 @@ enum txn_pair_kind {
     TXN_OP_END
 };
 
-/* Beside those of enum op_flag. SET with OPF_NX, and the operation behind it is one, too: all of such
- * a row apply, on objects as they were before the first of them, or none does (MSETNX). */
+/* Beside those of enum op_flag. SET with OPF_NX, and the operation behind it is one, too: all of
+ * such a row apply, on objects as they were before the first of them, or none does (MSETNX). */
 enum txn_op_flag { TXN_OPF_ROW = 1 << 9 };
 
 /* Its bytes stay good until worker_poll returns. */

@@ -3,9 +3,10 @@
  * everything else from struct resp_host. The server and the simulator run the same.
  *
  * A command's operations are handed out one by one by resp_conn_next, in order; each is answered
- * once by resp_conn_answer, in the same order. A transaction counts as one operation. Data commands may be in flight together; every other
- * command waits until all before it are answered, and nothing passes it (so INFO behind a SET
- * counts it). Replies leave in the order of the commands. docs/RESP.md has the state table.
+ * once by resp_conn_answer, in the same order. A transaction counts as one operation. Data commands
+ * may be in flight together; every other command waits until all before it are answered, and
+ * nothing passes it (so INFO behind a SET counts it). Replies leave in the order of the commands.
+ * docs/RESP.md has the state table.
  *
  * While more than a MiB of replies has not been taken (or half of what may wait at all), no new
  * command is served and no operation handed out: who does not read is not answered, and soon not

@@ -155,7 +155,7 @@ struct resp_conn {
     uint64_t wake_us; /* CONN_SLEEPING */
     void (*woken)(struct resp_conn *conn);
 
-    /* Between MULTI and EXEC: what is queued. Watches are there from the answer of WATCH to EXEC. */
+    /* Between MULTI and EXEC: what is queued. Watches are there from WATCH's answer to EXEC. */
     struct conn_txn *multi;
     struct txn_watches *watches;
     /* Commands of a transaction are served for their operations, which go to `collects`, and their
