@@ -110,6 +110,7 @@ struct push {
 static void push_visit(void *context, struct bytes key, uint64_t hash, const struct key_meta *meta,
                        struct bytes value)
 {
+    (void)hash;
     struct push *p = context;
     struct worker *w = p->w;
     const struct own_space *mine = &w->own->spaces[p->space];
@@ -126,13 +127,7 @@ static void push_visit(void *context, struct bytes key, uint64_t hash, const str
     if (!nodeset_has(directory | old, self) && vector.owner != self) {
         return; /* a reader's entry may be old */
     }
-    struct store_value data;
-    uint64_t buffer[2];
-    int err = store_read(w->node->spaces[p->space].store, w->threads[p->space], key, hash, buffer,
-                         sizeof buffer, &data);
     struct own_body body = {.vector = vector};
-    body.data = (err == HK_OK || err == HK_ERR_TOOBIG) && data.found;
-    body.version = body.data ? data.meta.ts : 0;
     own_send(w, p->space, to, OWN_MSG_ENTRY, entry.ts, key, &body, bytes_of(NULL, 0));
     w->stats.own_pushed += nodeset_count(to);
 }

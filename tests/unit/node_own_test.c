@@ -59,6 +59,24 @@ static struct look look_at(struct rig *rig, uint32_t node, struct bytes key)
     return look;
 }
 
+static struct own_entry entry_at(struct rig *rig, uint32_t node, struct bytes key)
+{
+    struct node *n = cluster_node(rig->cluster, node);
+    struct store *store = n->spaces[0].directory;
+    struct own_entry entry = {.ts = 0};
+    struct store_ref ref;
+    store_lock(store, n->workers[0].directories[0], key, store_hash(store, key), &ref);
+    if (ref.object != NULL) {
+        struct bytes value = store_value_of(&ref, NULL, 0);
+        entry.ts = store_meta(&ref).ts;
+        entry.vector.readers = get_u64(value.at);
+        entry.vector.epoch = get_u32(value.at + 8);
+        entry.vector.owner = value.at[12];
+    }
+    store_unlock(&ref);
+    return entry;
+}
+
 static uint32_t owner_of(struct rig *rig, uint32_t key)
 {
     uint32_t owner = NODE_NONE;
@@ -299,6 +317,66 @@ static void many_want_one(void **state)
     cluster_destroy(rig.cluster);
 }
 
+/* A node dies while everybody moves objects about; what was committed stays, all get owners and
+ * replicas again, and who comes back knows what the others know. */
+static void crash(uint32_t nodes, bool ordered, uint64_t seed)
+{
+    struct rig rig = start(nodes, ordered, &zeus, adjust);
+    random_init(&rig.random, seed);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, (uint32_t)random_below(&rig.random, nodes), i);
+        commit(&rig, i, false);
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    for (uint32_t round = 0; round < 3; round++) {
+        uint32_t victim = (uint32_t)random_below(&rig.random, nodes);
+        uint64_t when = random_below(&rig.random, 40);
+        for (uint32_t i = 0; i < 400; i++) {
+            uint32_t node = (uint32_t)random_below(&rig.random, nodes);
+            uint32_t key = (uint32_t)random_below(&rig.random, KEYS);
+            if (i == when) {
+                cluster_kill(rig.cluster, victim);
+            }
+            if (cluster_alive(rig.cluster, node)) {
+                want(&rig, node, 0, key,
+                     random_below(&rig.random, 4) == 0 ? OWN_READER : OWN_OWNER);
+            }
+            commit(&rig, key, false);
+            cluster_step(rig.cluster, STEP_US * 20);
+        }
+        cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+        cluster_restart(rig.cluster, victim);
+        cluster_until(rig.cluster, cluster_serving, NULL, BOUND_US);
+        cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+        run(&rig, 200000);
+        for (uint32_t i = 0; i < KEYS; i++) {
+            uint32_t owner = owner_of(&rig, i);
+            struct own_entry there = entry_at(&rig, owner, key_of(i));
+            struct own_entry here = entry_at(&rig, victim, key_of(i));
+            struct node *n = cluster_node(rig.cluster, victim);
+            nodeset directory =
+                own_directory(&n->workers[0].view, hash_bytes(&n->placement, key_of(i)));
+            assert_true(stamp_version(look_at(&rig, owner, key_of(i)).meta.ts) == rig.committed[i]);
+            if (nodeset_has(directory, (uint8_t)victim)) {
+                assert_int_equal(here.ts, there.ts);
+                assert_int_equal(here.vector.owner, owner);
+            }
+        }
+    }
+    assert_int_equal(SUM(&rig, own_records), 0);
+    assert_true(SUM(&rig, own_pushed) > 0 && SUM(&rig, own_invites) > 0);
+    cluster_destroy(rig.cluster);
+}
+
+static void crashes_lose_nothing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        crash(3, seed % 2 == 0, seed);
+        crash(5, seed % 2 == 0, seed);
+    }
+}
+
 /* ---- Forgetting ---- */
 
 static bool all_gone(struct cluster *c, void *context)
@@ -376,6 +454,7 @@ int main(void)
         cmocka_unit_test(objects_move_between_three),
         cmocka_unit_test(objects_move_between_five),
         cmocka_unit_test(many_want_one),
+        cmocka_unit_test(crashes_lose_nothing),
         cmocka_unit_test(tombstones_are_forgotten),
         cmocka_unit_test(records_are_bounded),
     };
