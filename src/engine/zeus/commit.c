@@ -41,6 +41,7 @@ const char *const commit_rule_names[COMMIT_RULES] = {
     [COMMIT_RULE_MASK] = "mask",
     [COMMIT_RULE_RECOVERED] = "recovered",
     [COMMIT_RULE_AGAIN] = "again",
+    [COMMIT_RULE_READ] = "read",
 };
 
 /* ---- Small helpers ---- */
@@ -335,6 +336,9 @@ bool commit_inv(struct commit_pipe *pipe, const struct commit_context *cx, uint8
                 const struct commit_inv *inv, bool alive, struct commit_effects *fx)
 {
     if (!inv_counts(pipe, cx, from, inv, alive)) {
+        if (!alive && nodeset_has(cx->view->live, from)) {
+            add(fx, COMMIT_FX_BEHIND, nodeset_of(from), inv->slot);
+        }
         return false;
     }
     pipe->dead = !coordinator_lives(pipe, cx->view);

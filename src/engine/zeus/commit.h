@@ -1,5 +1,5 @@
 /* Reliable commit ([Z] 5.5) as a pure machine: pipelines of slots at their coordinator, and what a
- * follower keeps of them. docs/protocols/zeus-commit.md has the states and the rules C1 to C11.
+ * follower keeps of them. docs/protocols/zeus-commit.md has the states and the rules C1 to C12.
  * What a slot wrote (its R-INV's bytes) is the node's; the machine says when it travels and when it
  * may be forgotten. Stepped by the worker of the pipeline. */
 #ifndef HORKOS_ENGINE_ZEUS_COMMIT_H
@@ -60,7 +60,7 @@ enum commit_fx {
     COMMIT_FX_APPLY,  /* follower: the message's slot is new: store its bytes, apply its objects */
     COMMIT_FX_DROP,   /* follower: `slot`'s objects turn VALID if still at its versions and INVALID,
                         and its bytes are freed. In order */
-    COMMIT_FX_BEHIND, /* the sender's epoch is old */
+    COMMIT_FX_BEHIND, /* the epoch of the sender, `to`, is old: the view protocol shall tell it */
 };
 struct commit_effect {
     uint8_t kind;
@@ -111,8 +111,8 @@ struct commit_inv {
     uint64_t first;    /* the sender's: R-VAL up to the slot before it */
     nodeset followers; /* all of the slot, this node among them */
 };
-/* R-INV. Effects: DROP of what is done, APPLY if it is new, and an ACK. False: it is ignored (C2),
- * nothing happened. */
+/* R-INV. Effects: DROP of what is done, APPLY if it is new, and an ACK. False: it is ignored (C2):
+ * nothing happened, but perhaps a BEHIND. */
 bool commit_inv(struct commit_pipe *pipe, const struct commit_context *cx, uint8_t from,
                 const struct commit_inv *inv, bool alive, struct commit_effects *fx);
 /* R-VAL up to `slot`; alive: of the adopted epoch (C1: it counts in any). */
@@ -180,6 +180,7 @@ enum commit_rule {
     COMMIT_RULE_MASK,          /* C9 */
     COMMIT_RULE_RECOVERED,     /* C10: the node's */
     COMMIT_RULE_AGAIN,         /* C11: an ACK for what is done is answered; liveness */
+    COMMIT_RULE_READ,          /* C12: the node's */
     COMMIT_RULES
 };
 extern const char *const commit_rule_names[COMMIT_RULES];
