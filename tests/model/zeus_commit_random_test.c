@@ -1,7 +1,7 @@
 /* Reliable commit under random schedules: several pipelines over several objects, with crashes of
- * coordinators and followers at any moment, views that workers adopt one by one, new processes,
- * objects that move, are taken over and get new readers. In the end everything has come to rest, and
- * the judge of the rig finds nothing. */
+ * coordinators and followers at any moment, views that workers adopt one by one, new processes, and
+ * objects that move, are taken over and get new readers. In the end everything has come to rest,
+ * and the judge of the rig finds nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

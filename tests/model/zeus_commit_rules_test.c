@@ -1,8 +1,8 @@
 /* Each rule of docs/protocols/zeus-commit.md by the execution that breaks without it: machines
- * driven by hand, message by message. With the rule nothing may go wrong; in a build with HK_MUTANTS
- * the same execution with the rule switched off must show the fault.
+ * driven by hand, message by message. With the rule nothing may go wrong; in a build with
+ * HK_MUTANTS the same execution with the rule switched off must show the fault.
  *
- * Node 0 coordinates; its followers are 1 and 2. Unless said otherwise all is done by worker 0. */
+ * Node 0 coordinates; its followers are 1 and 2. Unless said otherwise worker 0 does it all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
