@@ -33,6 +33,14 @@ const char *engines_homed_kind(uint32_t kind)
     return kind > 0 && kind < GALENE_KEY_END ? galene_kind_names[kind] : NULL;
 }
 
+const char *engines_owned_kind(uint32_t kind)
+{
+    if (kind >= COMMIT_MSG_INV && kind < COMMIT_MSG_END) {
+        return commit_kind_names[kind - COMMIT_MSG_INV];
+    }
+    return kind > 0 && kind < OWN_MSG_END ? own_kind_names[kind] : NULL;
+}
+
 void engines_configure(const struct engine_ops *ops, const struct engines_options *options,
                        union engines_config *config_out)
 {

@@ -36,6 +36,9 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
 /* The name of a kind of message that node_stats.homed_messages counts; NULL: none. */
 const char *engines_homed_kind(uint32_t kind);
 
+/* The same of node_stats.owned_messages. */
+const char *engines_owned_kind(uint32_t kind);
+
 /* NULL: there is no engine of that name. */
 const struct engine_ops *engines_find(const char *name);
 /* The i-th, in the order in which they are listed to people; NULL past the last. */

@@ -357,7 +357,7 @@ static enum conn_step step_flush(struct resp_conn *conn, struct op *op_out)
     if (work->error != HK_OK) {
         struct answer failed = {
             .kind = ANSWER_ERROR, .number = work->error, .slot = work->error_slot};
-        conn_answer_error(&conn->out, &failed, OP_DELETE, true);
+        conn_answer_error(conn, &failed, OP_DELETE, true);
         return STEP_DONE;
     }
     resp_out_reset(&work->keys);

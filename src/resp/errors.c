@@ -149,11 +149,18 @@ void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool
     }
 }
 
-void conn_answer_error(struct resp_out *out, const struct answer *answer, uint8_t op_kind,
+void conn_answer_error(struct resp_conn *conn, const struct answer *answer, uint8_t op_kind,
                        bool partly)
 {
+    struct resp_out *out = &conn->out;
+
     if (answer->number == HK_ERR_NOTFOUND && op_kind == TXN_OP_RENAME) {
         resp_out_error(out, "ERR no such key");
+    } else if (answer->number == HK_ERR_LOSTSLOT && conn_has_transactions(conn)) {
+        resp_out_errorf(out,
+                        "LOST the nodes that had this key are gone, and the key with them; nothing "
+                        "changed%s",
+                        partly ? PARTLY : "");
     } else if (answer->number == HK_ERR_LOSTSLOT) {
         resp_out_errorf(out,
                         "LOSTSLOT %u the node that had the keys of this slot is gone, and the keys "

@@ -234,7 +234,7 @@ void conn_several_keys_error(struct resp_conn *conn);
 /* The words for an error of an operation; partly: other keys of the command may be changed. */
 void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool partly);
 /* The same of an ANSWER_ERROR, which may name more than the error. */
-void conn_answer_error(struct resp_out *out, const struct answer *answer, uint8_t op_kind,
+void conn_answer_error(struct resp_conn *conn, const struct answer *answer, uint8_t op_kind,
                        bool partly);
 /* "get", or "client|list". Good until the next call for this connection. */
 const char *conn_command_name(struct resp_conn *conn, const struct resp_command *command);

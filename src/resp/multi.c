@@ -250,7 +250,7 @@ static void write_operations(struct resp_conn *conn, const struct conn_txn *txn,
         flight.left--;
         if (answer->kind == ANSWER_ERROR) {
             resp_out_rewind(&conn->out, before);
-            conn_answer_error(&conn->out, answer, txn->ops[i].kind, false);
+            conn_answer_error(conn, answer, txn->ops[i].kind, false);
             return;
         }
         command->answered(conn, &flight, answer);
@@ -337,8 +337,10 @@ void multi_answer(struct resp_conn *conn, const struct resp_flight *flight,
     }
 }
 
-void multi_error(struct resp_out *out, const struct answer *answer, uint8_t op_kind)
+void multi_error(struct resp_conn *conn, const struct answer *answer, uint8_t op_kind)
 {
+    struct resp_out *out = &conn->out;
+
     switch (answer->number) {
     case HK_ERR_TOOBIG:
     case HK_ERR_INVALID:
@@ -349,7 +351,7 @@ void multi_error(struct resp_out *out, const struct answer *answer, uint8_t op_k
         resp_out_error(out, "TRYAGAIN others worked with these keys all the time; nothing changed");
         break;
     default:
-        conn_answer_error(out, answer, op_kind, false);
+        conn_answer_error(conn, answer, op_kind, false);
     }
 }
 

@@ -39,6 +39,6 @@ bool multi_gather(struct resp_conn *conn, struct resp_flight *flight)
 void multi_answer(struct resp_conn *conn, const struct resp_flight *flight,
                   const struct answer *answer, const struct resp_results *results);
 /* The words for an error of a transaction as a whole. */
-void multi_error(struct resp_out *out, const struct answer *answer, uint8_t op_kind);
+void multi_error(struct resp_conn *conn, const struct answer *answer, uint8_t op_kind);
 
 #endif

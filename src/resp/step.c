@@ -336,9 +336,9 @@ static void finish_flight(struct resp_conn *conn, struct resp_flight *flight)
         struct answer failed = {
             .kind = ANSWER_ERROR, .number = flight->error, .slot = flight->error_slot};
         if (flight->txn != NULL) {
-            multi_error(&conn->out, &failed, flight->kind);
+            multi_error(conn, &failed, flight->kind);
         } else {
-            conn_answer_error(&conn->out, &failed, flight->kind, flight->partly);
+            conn_answer_error(conn, &failed, flight->kind, flight->partly);
         }
     }
     log_slow_flight(conn, flight);

@@ -50,6 +50,14 @@ struct config_space {
     uint32_t hot_epoch_ms;
     uint32_t hot_sample; /* one operation in so many is counted */
     uint32_t misses_max; /* unanswered forwarded operations of a worker at a node */
+    uint8_t degree;      /* replicas of an object; 0: 3, or minority + 1 */
+    uint32_t quantum_us, quantum_most_us; /* how long a new owner keeps an object at least */
+    uint32_t pingpong_us;                 /* an object that comes back this soon goes to and fro */
+    uint32_t
+        backoff_us;     /* the first pause after a request for ownership was refused; 0: by lease */
+    uint32_t forget_ms; /* a deleted object is forgotten so much later */
+    uint32_t repair_ms; /* one pass over all objects, for repair and forgetting */
+    uint32_t moving_max; /* objects a worker on whose ownership something goes on */
     bool async_reads;    /* [H]: reads confirmed by a majority, for clocks that cannot be trusted */
     bool ack_all;        /* O3: ACKs to all */
     uint64_t memory_max; /* bytes; 0: no limit */

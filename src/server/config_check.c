@@ -154,6 +154,26 @@ static void default_spaces(struct config_reading *r)
     config_space_defaults(&r->config->spaces[0]);
 }
 
+/* The line of an option of a space; 0: it has the default. */
+static uint32_t space_line(const struct config_reading *r, uint32_t space, const char *name)
+{
+    const struct config_option *option = config_option_find(SECTION_SPACE, name);
+    return r->space_option_lines[space][config_option_index(option)];
+}
+
+static bool check_quantum(struct config_reading *r, uint32_t i)
+{
+    const struct config_space *space = &r->config->spaces[i];
+    uint32_t line = space_line(r, i, "quantum_us");
+    uint32_t most_line = space_line(r, i, "quantum_most_us");
+    if (!space->exists || space->quantum_most_us >= space->quantum_us) {
+        return true;
+    }
+    return config_reading_fail(r, line > most_line ? line : most_line,
+                               "quantum_us = %u is more than quantum_most_us = %u",
+                               space->quantum_us, space->quantum_most_us);
+}
+
 /* Options of another engine than the space's would do nothing. */
 static bool check_spaces(struct config_reading *r)
 {
@@ -167,6 +187,9 @@ static bool check_spaces(struct config_reading *r)
                                            "%s is for engine = %s; [space %u] has engine = %s",
                                            option->name, option->engine, i, space->engine);
             }
+        }
+        if (!check_quantum(r, i)) {
+            return false;
         }
     }
     return true;

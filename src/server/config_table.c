@@ -26,7 +26,7 @@ const struct config_section_info config_sections[SECTIONS] = {
 
 static const char *const io_names[] = {"auto", "io_uring", "epoll"};
 static const char *const transport_names[] = {"tcp", "shm"};
-static const char *const engine_names[] = {"hermes", "galene", "craq", "zab"};
+static const char *const engine_names[] = {"hermes", "galene", "craq", "zab", "zeus"};
 static const char *const mode_names[] = {"cache", "base", "base-erew"};
 
 _Static_assert(LOOP_AUTO == 0 && LOOP_URING == 1 && LOOP_EPOLL == 2, "io_names has their order");
@@ -192,6 +192,35 @@ const struct config_option config_options[] = {
     {SECTION_SPACE, "misses_max", CONFIG_NUMBER, SPACE_AT(misses_max), .standard = "256", .min = 1,
      .max = 65536, .unit = "operations", .engine = "galene",
      .help = "Operations of one worker that may be unanswered at one other node; more wait."},
+    {SECTION_SPACE, "degree", CONFIG_NUMBER, SPACE_AT(degree), .standard = "0", .max = NODES_MAX,
+     .unit = "nodes", .engine = "zeus",
+     .help = "How many nodes keep each key's value; 0: 3, or more if a minority of the nodes and "
+             "one is more. Fewer than that lose keys when as many nodes die at once. The same on "
+             "all nodes."},
+    {SECTION_SPACE, "quantum_us", CONFIG_NUMBER, SPACE_AT(quantum_us), .standard = "200", .min = 1,
+     .max = 1000000, .unit = "microseconds", .engine = "zeus",
+     .help = "So long a node keeps a key that has come to it, whatever others want."},
+    {SECTION_SPACE, "quantum_most_us", CONFIG_NUMBER, SPACE_AT(quantum_most_us), .standard = "3200",
+     .min = 1, .max = 1000000, .unit = "microseconds", .engine = "zeus",
+     .help = "The same for a key that goes to and fro, at the most. At least `quantum_us`."},
+    {SECTION_SPACE, "pingpong_us", CONFIG_NUMBER, SPACE_AT(pingpong_us), .standard = "20000",
+     .min = 1, .max = 10000000, .unit = "microseconds", .engine = "zeus",
+     .help = "A key that comes back this soon goes to and fro."},
+    {SECTION_SPACE, "backoff_us", CONFIG_NUMBER, SPACE_AT(backoff_us), .standard = "0",
+     .max = 1000000, .unit = "microseconds", .engine = "zeus",
+     .help = "The first pause after another node was quicker to ask for a key; each that follows "
+             "is longer. 0: a 320th of `lease_ms`, at least 625."},
+    {SECTION_SPACE, "forget_ms", CONFIG_NUMBER, SPACE_AT(forget_ms), .standard = "10000", .min = 1,
+     .max = 86400000, .unit = "milliseconds", .engine = "zeus",
+     .help = "A key that was deleted, and of which nobody asked anything, is forgotten so much "
+             "later; until then it takes memory."},
+    {SECTION_SPACE, "repair_ms", CONFIG_NUMBER, SPACE_AT(repair_ms), .standard = "1000", .min = 10,
+     .max = 3600000, .unit = "milliseconds", .engine = "zeus",
+     .help = "How long one pass over all keys takes, which gives keys the replicas that they lack "
+             "and forgets what was deleted."},
+    {SECTION_SPACE, "moving_max", CONFIG_NUMBER, SPACE_AT(moving_max), .standard = "8192",
+     .min = 64, .max = 1u << 20, .unit = "keys", .engine = "zeus",
+     .help = "Keys of one worker that may be on their way to another owner or reader; more wait."},
 };
 
 const uint32_t config_options_n = sizeof config_options / sizeof config_options[0];

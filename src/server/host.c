@@ -69,9 +69,7 @@ static const char *engine(void *context, uint32_t space)
 
 static bool transactions(void *context, uint32_t space)
 {
-    const struct engine_ops *ops =
-        space < SPACES_MAX ? server_of(context)->node_config.spaces[space].ops : NULL;
-    return ops != NULL && (ops->traits & ENGINE_OWNED) != 0;
+    return server_space_owned(server_of(context), space);
 }
 
 static int node_number(void *context)
@@ -85,7 +83,10 @@ static uint32_t replicas(void *context, uint32_t space)
     if (w->node == NULL || server_space_homed(w->server, space)) {
         return 0;
     }
-    uint32_t n = nodeset_count(server_status(w)->view.operational);
+    nodeset operational = server_status(w)->view.operational;
+    uint32_t n = server_space_owned(w->server, space)
+                     ? server_owned_replicas(w->server, space, operational)
+                     : nodeset_count(operational);
     return n > 0 ? n - 1 : 0;
 }
 

@@ -342,7 +342,7 @@ static const struct {
     {"stats", section_stats},       {"replication", section_replication},
     {"cpu", section_cpu},           {"cluster", section_cluster},
     {"keyspace", section_keyspace}, {"horkos", section_horkos},
-    {"galene", server_homed_info},
+    {"galene", server_homed_info},  {"zeus", server_owned_info},
 };
 
 bool server_info(void *worker, const char *section, struct resp_out *text)
@@ -353,7 +353,8 @@ bool server_info(void *worker, const char *section, struct resp_out *text)
     }
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         if (strcmp(sections[i].name, section) == 0) {
-            if (sections[i].write == server_homed_info && !server_any_homed(w->server)) {
+            if ((sections[i].write == server_homed_info && !server_any_homed(w->server)) ||
+                (sections[i].write == server_owned_info && !server_any_owned(w->server))) {
                 return false;
             }
             sections[i].write(w, text);
@@ -365,9 +366,9 @@ bool server_info(void *worker, const char *section, struct resp_out *text)
 
 const char *const *server_info_sections(void *worker, bool all)
 {
-    static const char *const names[] = {"server",   "clients",     "memory", "persistence",
-                                        "stats",    "replication", "cpu",    "cluster",
-                                        "keyspace", "horkos",      "galene", NULL};
+    static const char *const names[] = {
+        "server",  "clients",  "memory", "persistence", "stats", "replication", "cpu",
+        "cluster", "keyspace", "horkos", "galene",      "zeus",  NULL};
     (void)worker;
     (void)all;
     return names;

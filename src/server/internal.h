@@ -342,6 +342,17 @@ void server_port_stats(const struct server *s, struct port_stats *sum_out);
 const char *server_recover_invalid(const struct node_status *status, uint8_t self,
                                    nodeset configured, nodeset survivors);
 
+/* ---- owned.c: spaces whose objects have owners ---- */
+
+/* INFO's section, and the same figures as JSON. */
+void server_owned_info(struct server_worker *w, struct resp_out *text);
+json_t *server_owned_json(const struct node_stats *stats);
+bool server_space_owned(const struct server *s, uint32_t space);
+/* How many nodes have every acknowledged write of it, the owner counted. */
+uint32_t server_owned_replicas(const struct server *s, uint32_t space, nodeset operational);
+/* Whether there is such a space. */
+bool server_any_owned(const struct server *s);
+
 /* ---- homed.c: spaces whose keys have homes ---- */
 
 /* INFO's section, and the same figures as JSON. */

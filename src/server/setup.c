@@ -42,6 +42,18 @@ static struct hot_config hot_of(const struct config_space *space)
     };
 }
 
+static struct owned_config owned_of(const struct config_space *space)
+{
+    return (struct owned_config){
+        .busy_max = space->moving_max,
+        .quantum_us = space->quantum_us,
+        .quantum_most_us = space->quantum_most_us,
+        .window_us = space->pingpong_us,
+        .grace_us = space->forget_ms * UINT64_C(1000),
+        .walk_us = space->repair_ms * UINT64_C(1000),
+    };
+}
+
 static const char *setup_spaces(struct server *s, char *error, uint32_t size)
 {
     uint32_t lease_us = s->config.lease_ms * 1000u;
@@ -68,13 +80,18 @@ static const char *setup_spaces(struct server *s, char *error, uint32_t size)
             .mlt_us = at_least(lease_us / 10u, 20000u),
             .grace_us = at_least(20u * lease_us, 10000000u),
             .ack_to_all = space->ack_all,
+            .degree = space->degree,
         };
         engines_configure(ops, &options, &s->engines[i]);
+        if (space->backoff_us > 0 && (ops->traits & ENGINE_OWNED) != 0) {
+            s->engines[i].zeus.own.backoff_us = space->backoff_us;
+        }
         s->node_config.spaces[i] = (struct space_config){
             .ops = ops,
             .engine = &s->engines[i],
             .async_reads = space->async_reads,
             .hot = hot_of(space),
+            .owned = owned_of(space),
             .store = {.memory_max = space->memory_max, .keys_expected = space->keys_expected},
         };
         any = true;

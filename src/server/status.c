@@ -195,6 +195,9 @@ static json_t *status_of(struct server_worker *w)
     if (server_any_homed(s)) {
         json_object_set_new(j, "galene", server_homed_json(&stats));
     }
+    if (server_any_owned(s)) {
+        json_object_set_new(j, "zeus", server_owned_json(&stats));
+    }
     json_object_set_new(j, "port", port_figures(s));
     json_object_set_new(j, "gate", gate_figures(s));
     return j;

@@ -257,6 +257,19 @@ static void print_hits(const json_t *galene, FILE *to)
     print_number(to, "%s misses\n", number_of(galene, "misses"));
 }
 
+/* "zeus   12 keys came here, 3 as copies; 1 requests refused, 4 waited; 0 keys lost" */
+static void print_owned(const json_t *zeus, FILE *to)
+{
+    if (!json_is_object(zeus)) {
+        return;
+    }
+    print_number(to, "zeus   %s keys came here, ", number_of(zeus, "own_moves"));
+    print_number(to, "%s as copies; ", number_of(zeus, "own_reads"));
+    print_number(to, "%s requests refused, ", number_of(zeus, "own_nacks"));
+    print_number(to, "%s waited; ", number_of(zeus, "own_waits"));
+    print_number(to, "%s keys lost\n", number_of(zeus, "own_lost"));
+}
+
 void node_report_print(const struct node_report *report, FILE *to)
 {
     print_number(to, "node   %s: ", report->node);
@@ -271,4 +284,5 @@ void node_report_print(const struct node_report *report, FILE *to)
     print_spaces(json_object_get(report->json, "spaces"), to);
     print_homes(json_object_get(report->json, "spaces"), to);
     print_hits(json_object_get(report->json, "galene"), to);
+    print_owned(json_object_get(report->json, "zeus"), to);
 }

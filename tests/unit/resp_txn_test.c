@@ -216,6 +216,8 @@ static void test_exec_fails(void **state)
         {HK_ERR_BUSY, "-TRYAGAIN others worked with these keys all the time; nothing changed"},
         {HK_ERR_TOOBIG, "-ERR the transaction, or one of its keys or values, is too large; nothing "
                         "changed"},
+        {HK_ERR_LOSTSLOT, "-LOST the nodes that had this key are gone, and the key with them; "
+                          "nothing changed"},
         {HK_ERR_NOMEM, "-OOM command not allowed when used memory > 'maxmemory'."},
     };
 

@@ -267,8 +267,8 @@ static void test_values_that_are_wrong(void **state)
             "configuration:3: user default is described in line 2 already");
     refused("[user default]\npassword = a\n[clients]\nrequirepass = a\n",
             "configuration:4: user default is described in line 1 already");
-    refused("[space 0]\nengine = zeus\n",
-            "configuration:2: engine = zeus: it takes hermes, galene, craq or zab");
+    refused("[space 0]\nengine = lotus\n",
+            "configuration:2: engine = lotus: it takes hermes, galene, craq, zab or zeus");
     refused("[space 2]\nengine = galene\nmode = fast\n",
             "configuration:3: mode = fast: it takes cache, base or base-erew");
     refused("[space 2]\nengine = galene\nhot_epoch_ms = 9\n",
@@ -298,7 +298,8 @@ static void test_long_line(void **state)
     (void)snprintf(text, sizeof text, "#%0300d\n[node]\nid = 1\n[space 0]\nx = 1\n", 0);
     refused(text, "configuration:5: unknown option x; [space N] takes engine, async_reads, "
                   "ack_all, memory_max, keys_expected, mode, cache_keys, hot_epoch_ms, "
-                  "hot_sample, misses_max");
+                  "hot_sample, misses_max, degree, quantum_us, quantum_most_us, pingpong_us, "
+                  "backoff_us, forget_ms, repair_ms, moving_max");
 }
 
 static void test_too_many(void **state)
@@ -536,6 +537,37 @@ static void test_options_of_an_engine(void **state)
             "configuration:4: cache_keys is for engine = galene; [space 1] has engine = zab");
     refused("[node]\nid = 1\nmode = base\n",
             "configuration:3: option mode belongs in [space N], not here");
+}
+
+static void test_options_of_zeus(void **state)
+{
+    (void)state;
+    struct config *c = parse("[node]\nid = 1\n[space 1]\nengine = zeus\ndegree = 2\n"
+                             "quantum_us = 100\nquantum_most_us = 100\npingpong_us = 5000\n"
+                             "backoff_us = 700\nforget_ms = 20\nrepair_ms = 50\n"
+                             "moving_max = 100\n[space 2]\nengine = zeus\n");
+    const struct config_space *space = &c->spaces[1];
+    assert_string_equal(space->engine, "zeus");
+    assert_int_equal(space->degree, 2);
+    assert_int_equal(space->quantum_us, 100);
+    assert_int_equal(space->quantum_most_us, 100);
+    assert_int_equal(space->pingpong_us, 5000);
+    assert_int_equal(space->backoff_us, 700);
+    assert_int_equal(space->forget_ms, 20);
+    assert_int_equal(space->repair_ms, 50);
+    assert_int_equal(space->moving_max, 100);
+    space = &c->spaces[2];
+    assert_int_equal(space->degree, 0);
+    assert_int_equal(space->quantum_us, 200);
+    assert_int_equal(space->quantum_most_us, 3200);
+    assert_int_equal(space->backoff_us, 0);
+    free(c);
+    refused("[node]\nid = 1\n[space 1]\nengine = zeus\nquantum_us = 5000\n",
+            "configuration:5: quantum_us = 5000 is more than quantum_most_us = 3200");
+    refused("[node]\nid = 1\n[space 1]\nengine = zeus\nquantum_us = 20\nquantum_most_us = 5\n",
+            "configuration:6: quantum_us = 20 is more than quantum_most_us = 5");
+    refused("[node]\nid = 1\n[space 1]\ndegree = 2\n",
+            "configuration:4: degree is for engine = zeus; [space 1] has engine = hermes");
 }
 
 static void test_set(void **state)
@@ -800,6 +832,7 @@ int main(void)
         cmocka_unit_test(test_files_that_are_wrong),
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_options_of_an_engine),
+        cmocka_unit_test(test_options_of_zeus),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_users),
         cmocka_unit_test(test_rewrite),

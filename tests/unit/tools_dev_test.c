@@ -88,6 +88,7 @@ static void config_of_a_node(void **state)
                               "\n[clients]\nlisten = 127.0.0.1:7002\n"
                               "\n[peers]\n1 = 127.0.0.1:17001\n2 = 127.0.0.1:17002\n"
                               "\n[space 0]\nengine = hermes\n"
+                              "\n[space 1]\nengine = zeus\n"
                               "\n[space 2]\nengine = galene\n");
     free(text);
 }
@@ -113,8 +114,8 @@ static void sets_replace_and_add(void **state)
                         "\n[clients]\nrequirepass = \nlisten = 127.0.0.1:7001\n"
                         "\n[peers]\n1 = 127.0.0.1:17001\n2 = 127.0.0.1:17002\n"
                         "\n[space 0]\nengine = zab\n"
-                        "\n[space 2]\nmemory_max = 2gb\nengine = galene\n"
                         "\n[space 1]\nengine = hermes\nmemory_max = 1gb\n"
+                        "\n[space 2]\nmemory_max = 2gb\nengine = galene\n"
                         "\n[user a.b]\npassword = one\npassword = two=2\n");
     free(text);
 }
