@@ -69,6 +69,9 @@ static bool own_key(struct worker *w, struct call *c)
 bool call_own(struct worker *w, struct call *c)
 {
     uint32_t n = c->op.value.n + c->op.arg.n;
+    if (c->txn != NULL && !txn_own(w, c->txn)) {
+        return false;
+    }
     if (c->owned || c->extra != NULL || n == 0) {
         c->owned = true;
         return true;
@@ -150,6 +153,9 @@ void call_release(struct worker *w, struct call *c)
 {
     HK_ASSERT(c->flow == NULL && c->miss == NULL && c->state != CALL_FREE);
     pass_baton(w, c);
+    if (c->txn != NULL) {
+        txn_end(w, c->txn);
+    }
     w->own_calls -= c->own;
     struct store_thread *thread = w->threads[c->op.space];
     wheel_disarm(&w->wheel, &c->timer);
@@ -175,6 +181,29 @@ void call_release(struct worker *w, struct call *c)
 
 /* ---- Answers ---- */
 
+void call_reply(struct worker *w, const struct call *c, const struct answer *answer)
+{
+    struct reply reply = {
+        .session = c->session, .tag = c->tag, .version = c->version, .answer = *answer};
+    if (c->txn != NULL) {
+        txn_fill(c->txn, &reply);
+    }
+    w->node->env.reply(w->node->env.context, w->index, &reply);
+}
+
+/* Keeps all that the client will hear when it is its turn. */
+static void keep_reply(struct worker *w, struct call *c, const struct answer *answer)
+{
+    bool kept = keep_answer(w, c, answer);
+    if (c->txn != NULL) {
+        kept = txn_keep(w, c->txn) && kept;
+        txn_settle(w, c->txn);
+    }
+    if (!kept) {
+        c->answer = (struct answer){.kind = ANSWER_ERROR, .number = HK_ERR_NOMEM};
+    }
+}
+
 void call_finish(struct worker *w, struct call *c, const struct answer *answer)
 {
     if (c->session == SESSION_NONE) {
@@ -197,16 +226,12 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer)
     wheel_disarm(&w->wheel, &c->timer);
     list_remove(&c->link);
     if (session->calls.next == &c->session_link) {
-        struct reply reply = {
-            .session = index, .tag = c->tag, .version = c->version, .answer = *answer};
-        w->node->env.reply(w->node->env.context, w->index, &reply);
+        call_reply(w, c, answer);
         session->n--;
         call_release(w, c);
     } else {
         c->state = CALL_DONE;
-        if (!keep_answer(w, c, answer)) {
-            c->answer = (struct answer){.kind = ANSWER_ERROR, .number = HK_ERR_NOMEM};
-        }
+        keep_reply(w, c, answer);
     }
     session_flush(w, index);
 }
@@ -257,7 +282,7 @@ void call_again(struct worker *w, struct call *c)
     call_delay(w, c, w->now_us + TRY_AGAIN_US);
 }
 
-static uint64_t answer_due(const struct worker *w, const struct call *c)
+uint64_t call_due(const struct worker *w, const struct call *c)
 {
     return c->arrived_us + w->node->config.answer_us;
 }
@@ -267,14 +292,14 @@ void call_await(struct worker *w, struct call *c)
     pass_baton(w, c);
     list_remove(&c->link);
     c->state = CALL_FORWARDED;
-    wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+    wheel_arm(&w->wheel, &c->timer, call_due(w, c));
 }
 
 static void arm_prod(struct worker *w, struct call *c)
 {
     uint32_t shift = c->prods < PROD_SHIFT_MAX ? c->prods : PROD_SHIFT_MAX;
     uint64_t due = w->now_us + (w->node->config.parked_us << shift);
-    uint64_t last = answer_due(w, c);
+    uint64_t last = call_due(w, c);
     wheel_arm(&w->wheel, &c->timer, due < last ? due : last);
 }
 
@@ -303,6 +328,9 @@ void call_wake(struct worker *w, uint8_t space, uint64_t hash)
         }
     }
     wake_update(w, space, hash);
+    if (w->txns != NULL) {
+        txn_woken(w, space, hash);
+    }
 }
 
 void call_wake_all(struct worker *w)
@@ -312,6 +340,9 @@ void call_wake_all(struct worker *w)
         {
             call_ready(w, list_entry(link, struct call, link));
         }
+    }
+    if (w->txns != NULL) {
+        txn_woken_all(w);
     }
 }
 
@@ -332,7 +363,7 @@ static void answer_unchanged(struct worker *w, struct call *c, const struct answ
     list_remove(&c->link);
     c->state = CALL_CHECKING;
     list_push_back(&w->checking, &c->link);
-    wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+    wheel_arm(&w->wheel, &c->timer, call_due(w, c));
 }
 
 static void answer_error(struct worker *w, struct call *c, int err)
@@ -443,7 +474,7 @@ void call_ask(struct worker *w, struct call *c, struct flow *f)
     list_push_back(&f->checking, &c->link);
     c->state = CALL_ASKED;
     f->key = bytes_of(NULL, 0);
-    wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+    wheel_arm(&w->wheel, &c->timer, call_due(w, c));
 }
 
 void call_value(struct worker *w, struct call *c, const struct msg *msg)
@@ -615,7 +646,7 @@ static void issue_locked(struct worker *w, struct call *c, struct step *s, struc
     if (c->state == CALL_ISSUED && c->flow != NULL) {
         w->stats.updates++;
         pass_baton(w, c); /* the next one runs after this one */
-        wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+        wheel_arm(&w->wheel, &c->timer, call_due(w, c));
         bool elsewhere = (traits_of(w, c) & ENGINE_READS_FOLLOW) != 0;
         if (!c->owned && (c->rmw || first || elsewhere)) {
             (void)call_own(w, c); /* without its bytes a lost update is not tried again */
@@ -700,7 +731,7 @@ void call_run(struct worker *w, struct call *c)
 {
     /* An update that waited for nearly all its time would likely end unknown: say "no" instead. */
     uint64_t needs_us = c->update ? w->node->config.answer_us / 8 : 0;
-    if (w->now_us + needs_us >= answer_due(w, c)) {
+    if (w->now_us + needs_us >= call_due(w, c)) {
         call_fail(w, c, leased(w) ? HK_ERR_BUSY : HK_ERR_UNAVAILABLE);
         return;
     }
@@ -713,6 +744,10 @@ void call_run(struct worker *w, struct call *c)
             uint64_t soon = w->now_us + TRY_AGAIN_US;
             call_delay(w, c, soon < until ? soon : until);
         }
+        return;
+    }
+    if ((traits_of(w, c) & ENGINE_OWNED) != 0) {
+        txn_run(w, c);
         return;
     }
     if (forward_first(w, c)) {
@@ -761,7 +796,7 @@ static void await_confirmation(struct worker *w, struct call *c)
     c->state = CALL_CHECKING;
     c->decided = true;
     list_push_back(&w->checking, &c->link);
-    wheel_arm(&w->wheel, &c->timer, answer_due(w, c));
+    wheel_arm(&w->wheel, &c->timer, call_due(w, c));
 }
 
 void call_outcome(struct worker *w, struct call *c, enum reply_code code)
@@ -841,7 +876,7 @@ static void forwarded_too_long(struct worker *w, struct call *c)
 
 static void prod_parked(struct worker *w, struct call *c)
 {
-    if (w->now_us >= answer_due(w, c)) {
+    if (w->now_us >= call_due(w, c)) {
         call_fail(w, c, leased(w) ? HK_ERR_BUSY : HK_ERR_UNAVAILABLE);
         return;
     }
@@ -872,6 +907,10 @@ void call_timer(struct worker *w, struct call *c)
         break;
     case CALL_FORWARDED:
         forwarded_too_long(w, c);
+        break;
+    case CALL_WAITING:
+    case CALL_COMMITTED:
+        txn_timer(w, c->txn);
         break;
     case CALL_FREE:
     case CALL_QUEUED:
@@ -928,19 +967,36 @@ static void start(struct worker *w, struct call *c, bool may_start)
     }
 }
 
+/* What of a request can be seen at once; HK_OK: it is the call now. */
+static int take_op(struct worker *w, struct call *c)
+{
+    int err = call_refuses(w, &c->op);
+    if (err == HK_OK) {
+        bool owned = (traits_of(w, c) & ENGINE_OWNED) != 0;
+        c->update = op_updates(&c->op);
+        /* Of a transaction it makes no difference to what comes after. */
+        c->rmw = c->update && !owned && op_is_rmw(&c->op);
+        err = own_key(w, c) ? HK_OK : HK_ERR_NOMEM;
+    }
+    return err;
+}
+
+static int take_request(struct worker *w, struct call *c, const struct request *request)
+{
+    if (request->txn == NULL) {
+        return take_op(w, c);
+    }
+    c->op = (struct op){.kind = OP_GET, .space = request->op.space};
+    int err = txn_refuses(w, request);
+    return err != HK_OK ? err : txn_take(w, c, request->txn);
+}
+
 void call_take(struct worker *w, const struct request *request, uint64_t hash)
 {
     struct call *c = call_new(w, request);
-    int err = call_refuses(w, &c->op);
-    if (err == HK_OK) {
-        c->update = op_updates(&c->op);
-        c->rmw = c->update && op_is_rmw(&c->op);
-    }
+    int err = take_request(w, c, request);
     if (c->op.space >= SPACES_MAX || w->node->spaces[c->op.space].ops == NULL) {
         c->op.space = w->node->first_space; /* where its memory would come from; it has none */
-    }
-    if (err == HK_OK && !own_key(w, c)) {
-        err = HK_ERR_NOMEM;
     }
     session_add(w, c);
     if (err != HK_OK) {
@@ -948,7 +1004,7 @@ void call_take(struct worker *w, const struct request *request, uint64_t hash)
         return;
     }
     c->hash = hash;
-    if (!c->own) {
+    if (!c->own && c->txn == NULL) {
         hot_note(w->hot[c->op.space], c->op.key, hash, w->now_us);
     }
     start(w, c, session_may_start(w, c));

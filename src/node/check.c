@@ -16,6 +16,10 @@ static void check_call(const struct worker *w, const struct call *c)
     case CALL_DELAYED:
         HK_ASSERT(c->timer.place != TIMER_IDLE && c->flow == NULL);
         break;
+    case CALL_WAITING:
+    case CALL_COMMITTED:
+        HK_ASSERT(c->txn != NULL && c->flow == NULL && c->timer.place != TIMER_IDLE);
+        break;
     case CALL_DONE:
         HK_ASSERT(c->session != SESSION_NONE && c->flow == NULL);
         break;
@@ -78,6 +82,7 @@ void worker_check(const struct worker *w)
     lanes_check(w);
     forward_check(w);
     own_check_worker(w);
+    txn_check_worker(w);
     if (w->index == 0) {
         view_check(&w->node->machine);
     }

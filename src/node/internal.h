@@ -37,6 +37,9 @@ enum call_state {
     CALL_ASKED,     /* a read that another node answers: waits for a flow's REPLY_VALUE */
     CALL_FORWARDED, /* for the key's home: waits for its answer, or (miss NULL) in a line for its
                        turn to be sent */
+    CALL_WAITING, /* a transaction that has not taken effect: waits for levels, an object, a slot */
+    CALL_COMMITTED, /* a transaction that has taken effect here: waits for its slot, in whose list
+                       of calls it is */
     CALL_DONE,      /* answered, or waits for earlier commands to be answered first */
 };
 
@@ -87,6 +90,7 @@ struct call {
     uint32_t prods;   /* of a parked call */
     bool baton;       /* the one update that was woken; passes it on to the next that waits */
     struct flow *flow;
+    struct txn *txn;            /* txn_internal.h: it is one; or NULL */
     struct miss *miss;          /* CALL_FORWARDED: as it was sent */
     struct forward_route route; /* CALL_FORWARDED: where it goes */
     struct call_origin origin;  /* remote: who asks */
@@ -396,7 +400,8 @@ struct worker {
     struct outbox self;  /* messages to this worker itself */
     struct lanes lanes;
     struct forward forward;
-    struct own *own; /* own_internal.h; NULL: no space has owners */
+    struct own *own;   /* own_internal.h; NULL: no space has owners */
+    struct txns *txns; /* txn_internal.h; the same */
 
     /* Messages to and from the node's other workers (aside.c). */
     struct outbox *aside;   /* by worker */
@@ -518,6 +523,31 @@ bool own_joined(const struct worker *w);
 /* Whether others have said something of the epoch that this worker has not taken up. */
 bool own_epoch_wanted(const struct worker *w);
 void own_check_worker(const struct worker *w);
+
+/* ---- txn.c: what calls need of it (own.h has more) ---- */
+int txn_init(struct worker *w) __attribute__((warn_unused_result));
+void txn_deinit(struct worker *w);
+/* Why a request of several operations cannot be taken, or HK_OK. */
+int txn_refuses(const struct worker *w, const struct request *request);
+/* The call is that request; HK_ERR_NOMEM, HK_ERR_TOOBIG. */
+int txn_take(struct worker *w, struct call *c, const struct txn_request *request)
+    __attribute__((warn_unused_result));
+/* What the request points to becomes its own, so that it can wait; false: there is no memory. */
+bool txn_own(struct worker *w, struct txn *t);
+/* The answers' bytes become its own; false: there is no memory. */
+bool txn_keep(struct worker *w, struct txn *t);
+/* Takes up, or goes on with, a call of a space whose objects have owners. */
+void txn_run(struct worker *w, struct call *c);
+void txn_timer(struct worker *w, struct txn *t);
+/* What a reply says beside its answer. */
+void txn_fill(const struct txn *t, struct reply *reply);
+/* It is over, but for its answers; then: it is forgotten. */
+void txn_settle(struct worker *w, struct txn *t);
+void txn_end(struct worker *w, struct txn *t);
+/* Who waits for the object on this worker may try again; all who wait for any. */
+void txn_woken(struct worker *w, uint8_t space, uint64_t hash);
+void txn_woken_all(struct worker *w);
+void txn_check_worker(const struct worker *w);
 
 /* ---- step.c ---- */
 struct step {
@@ -702,6 +732,10 @@ void call_take_remote(struct worker *w, struct call *c, uint64_t hash);
 int call_refuses(const struct worker *w, const struct op *op);
 /* Value and argument become the call's own; false: there is no memory. */
 bool call_own(struct worker *w, struct call *c);
+/* When it is to be answered at the latest. */
+uint64_t call_due(const struct worker *w, const struct call *c);
+/* What the client hears, on its way. */
+void call_reply(struct worker *w, const struct call *c, const struct answer *answer);
 /* It waits for an answer from elsewhere (CALL_FORWARDED), or starts anew after a while. */
 void call_await(struct worker *w, struct call *c);
 void call_again(struct worker *w, struct call *c);

@@ -244,6 +244,7 @@ static int make_worker(struct worker *w, uint64_t now_us)
     err = err != HK_OK ? err : aside_init(w);
     err = err != HK_OK ? err : forward_init(w);
     err = err != HK_OK ? err : own_init(w);
+    err = err != HK_OK ? err : txn_init(w);
     return err != HK_OK ? err : make_threads(w);
 }
 
@@ -308,20 +309,17 @@ static void answer_open(struct worker *w)
         list_each(link, &session->calls)
         {
             const struct call *c = list_entry(link, struct call, session_link);
-            struct reply reply = {.session = i, .tag = c->tag};
-            if (c->state == CALL_DONE) {
-                reply.version = c->version;
-                reply.answer = c->answer;
-            } else {
+            struct answer answer = c->answer;
+            if (c->state != CALL_DONE) {
                 bool sent = c->state == CALL_FORWARDED && c->miss != NULL && c->update;
-                bool unknown =
-                    (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided || sent;
-                reply.answer = (struct answer){
+                bool unknown = (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided ||
+                               sent || c->state == CALL_COMMITTED;
+                answer = (struct answer){
                     .kind = ANSWER_ERROR,
                     .number = unknown ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE,
                 };
             }
-            w->node->env.reply(w->node->env.context, w->index, &reply);
+            call_reply(w, c, &answer);
         }
     }
 }
@@ -348,6 +346,7 @@ static void free_worker(struct worker *w)
     aside_deinit(w);
     forward_deinit(w);
     own_deinit(w);
+    txn_deinit(w);
     free(w->chunk);
     free(w->early);
     free(w->early_spare);

@@ -287,6 +287,10 @@ struct node_stats {
     uint64_t own_invites, own_trims, own_destroyed; /* begun by walks */
     uint64_t own_lost;                              /* lost objects that walks met */
     uint64_t own_records, own_records_most;         /* busy records now, and at the most */
+    /* Transactions: read-only ones; local commits that took a slot; those that a watch ended; that
+     * ended busy; times that one waited, and that it had lost a level again when it was its
+     * turn. */
+    uint64_t txn_reads, txn_commits, txn_conflicts, txn_aborts, txn_waits, txn_retries;
     uint64_t owned_messages[OWNED_KINDS], owned_bytes[OWNED_KINDS]; /* sent, by the engine's kind */
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };

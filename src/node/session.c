@@ -8,6 +8,10 @@
  * Where keys have homes (ENGINE_HOMED) commands on different keys go to different nodes, and take
  * effect in any order: only those on one key keep theirs.
  *
+ * Where objects have owners (ENGINE_OWNED) a read waits for everything earlier, and an update for
+ * all earlier reads and until all earlier updates have been committed here: from then on the
+ * pipeline keeps their order.
+ *
  * Issue order: an update is issued only after every earlier update of its session was, an RMW only
  * after every earlier update was answered. Completion order: an update that has all its
  * acknowledgements waits (is gated) until the earlier ones are done, so that others see a pipeline
@@ -46,7 +50,8 @@ static void before_add(struct before *b, const struct call *c)
     b->read |= unfinished(c) && !c->update;
     if (unfinished(c) && (c->update || c->expired_ms != 0)) {
         b->update = true;
-        b->unissued |= c->state != CALL_ISSUED && c->state != CALL_FORWARDED && !c->decided;
+        b->unissued |= c->state != CALL_ISSUED && c->state != CALL_FORWARDED &&
+                       c->state != CALL_COMMITTED && !c->decided;
         b->rmw |= c->rmw || c->expired_ms != 0;
     }
 }
@@ -70,7 +75,8 @@ static bool may_start(const struct worker *w, const struct session *session, con
                       const struct call *c)
 {
     uint32_t traits = w->node->spaces[c->op.space].ops->traits;
-    bool follows = (traits & ENGINE_READS_FOLLOW) != 0;
+    bool owned = (traits & ENGINE_OWNED) != 0;
+    bool follows = owned || (traits & ENGINE_READS_FOLLOW) != 0;
     if (follows && (b->read || (!c->update && b->update))) {
         return false; /* a local read shows only what this node has taken */
     }
@@ -80,7 +86,7 @@ static bool may_start(const struct worker *w, const struct session *session, con
             return false;
         }
     }
-    return !node_rule_on(w->node, NODE_RULE_ORDER) || !same_key_before(session, c);
+    return owned || !node_rule_on(w->node, NODE_RULE_ORDER) || !same_key_before(session, c);
 }
 
 bool session_may_start(struct worker *w, const struct call *c)
@@ -130,9 +136,7 @@ void session_flush(struct worker *w, uint32_t index)
         if (c->state != CALL_DONE) {
             break;
         }
-        struct reply reply = {
-            .session = index, .tag = c->tag, .version = c->version, .answer = c->answer};
-        w->node->env.reply(w->node->env.context, w->index, &reply);
+        call_reply(w, c, &c->answer);
         session->n--;
         call_release(w, c);
     }

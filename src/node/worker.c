@@ -124,7 +124,8 @@ static uint32_t take_burst(struct worker *w, uint32_t max)
         const struct op *op = &requests[count].op;
         HK_ASSERT(requests[count].session < n->config.sessions_max);
         hashes[count] = 0;
-        if (op->space < SPACES_MAX && n->spaces[op->space].ops != NULL) {
+        if (op->space < SPACES_MAX && n->spaces[op->space].ops != NULL &&
+            requests[count].txn == NULL) {
             hashes[count] = store_hash(n->spaces[op->space].store, op->key);
             store_prefetch_bucket(n->spaces[op->space].store, hashes[count]);
         }
@@ -132,7 +133,7 @@ static uint32_t take_burst(struct worker *w, uint32_t max)
     }
     for (uint32_t i = 0; i < count && count > 1; i++) {
         uint8_t space = requests[i].op.space;
-        if (space < SPACES_MAX && n->spaces[space].ops != NULL) {
+        if (space < SPACES_MAX && n->spaces[space].ops != NULL && requests[i].txn == NULL) {
             store_prefetch_object(n->spaces[space].store, hashes[i]);
         }
     }

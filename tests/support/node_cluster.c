@@ -56,12 +56,14 @@ struct cluster {
     struct random random;
     /* cluster_call */
     const struct op *op;
+    const struct txn_request *txn;
     uint32_t op_node;
     uint32_t op_worker;
     uint32_t sessions[CLUSTER_NODES_MAX][CLUSTER_WORKERS_MAX];
     bool opened[CLUSTER_NODES_MAX][CLUSTER_WORKERS_MAX];
     bool answered;
     struct cluster_answer answer;
+    struct cluster_txn_answer txn_answer;
     /* cluster_config.gives */
     struct given *given;
     uint32_t given_n;
@@ -233,8 +235,25 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
     }
     *request_out =
         (struct request){.session = c->sessions[p->node][worker], .tag = 7, .op = *c->op};
+    request_out->txn = c->txn;
     c->op = NULL;
     return true;
+}
+
+static void take_txn_answer(struct cluster *c, const struct reply *reply)
+{
+    c->txn_answer.kind = reply->answer.kind;
+    c->txn_answer.number = reply->answer.number;
+    c->txn_answer.n = reply->answers_n;
+    for (uint32_t i = 0; i < reply->answers_n && i < CLUSTER_OPS_MAX; i++) {
+        struct cluster_op_answer *a = &c->txn_answer.answers[i];
+        a->kind = reply->answers[i].kind;
+        a->number = reply->answers[i].number;
+        a->version = reply->versions[i];
+        a->n = reply->answers[i].value.n;
+        memcpy(a->value, reply->answers[i].value.at,
+               a->n < sizeof a->value ? a->n : sizeof a->value - 1);
+    }
 }
 
 static void env_reply(void *context, uint32_t worker, const struct reply *reply)
@@ -250,6 +269,7 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
     }
     assert_int_equal(reply->tag, 7);
     c->answered = true;
+    take_txn_answer(c, reply);
     c->answer.kind = reply->answer.kind;
     c->answer.applied = reply->answer.applied;
     c->answer.number = reply->answer.number;
@@ -401,6 +421,11 @@ struct node *cluster_node(struct cluster *c, uint32_t node)
     return c->members[node].node;
 }
 
+uint32_t cluster_workers(const struct cluster *c, uint32_t node)
+{
+    return c->config.workers[node];
+}
+
 bool cluster_alive(const struct cluster *c, uint32_t node)
 {
     return atomic_load(&c->members[node].alive);
@@ -539,8 +564,19 @@ struct cluster_answer cluster_call_at(struct cluster *c, uint32_t node, uint32_t
     c->op_worker = worker;
     c->answered = false;
     memset(&c->answer, 0, sizeof c->answer);
+    memset(&c->txn_answer, 0, sizeof c->txn_answer);
     cluster_until(c, has_answer, NULL, 20000000);
     return c->answer;
+}
+
+struct cluster_txn_answer cluster_transact(struct cluster *c, uint32_t node, uint32_t worker,
+                                           const struct txn_request *txn)
+{
+    struct op op = {.kind = OP_GET};
+    c->txn = txn;
+    (void)cluster_call_at(c, node, worker, &op);
+    c->txn = NULL;
+    return c->txn_answer;
 }
 
 void cluster_inject(struct cluster *c, uint32_t node, uint32_t worker, struct bytes frame)

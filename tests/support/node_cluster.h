@@ -49,6 +49,7 @@ struct cluster *cluster_create(const struct cluster_config *config);
 void cluster_destroy(struct cluster *c);
 
 struct node *cluster_node(struct cluster *c, uint32_t node);
+uint32_t cluster_workers(const struct cluster *c, uint32_t node);
 bool cluster_alive(const struct cluster *c, uint32_t node);
 
 /* True while this thread is inside worker_poll and not in one of our callbacks: what is allocated
@@ -114,6 +115,22 @@ struct cluster_answer cluster_call(struct cluster *c, uint32_t node, const struc
 /* The same at another worker. */
 struct cluster_answer cluster_call_at(struct cluster *c, uint32_t node, uint32_t worker,
                                       const struct op *op);
+/* A transaction in space 0, as cluster_call. Of each operation's answer a piece is kept. */
+#define CLUSTER_OPS_MAX 32u
+struct cluster_txn_answer {
+    uint8_t kind;
+    int64_t number;
+    uint32_t n; /* answers */
+    struct cluster_op_answer {
+        uint8_t kind;
+        int64_t number;
+        uint64_t version;
+        uint32_t n;
+        char value[24];
+    } answers[CLUSTER_OPS_MAX];
+};
+struct cluster_txn_answer cluster_transact(struct cluster *c, uint32_t node, uint32_t worker,
+                                           const struct txn_request *txn);
 /* Puts a frame at a worker's door, as if a peer had sent it. */
 void cluster_inject(struct cluster *c, uint32_t node, uint32_t worker, struct bytes frame);
 /* The incarnation of a node. */

@@ -12,7 +12,8 @@
 /* key_meta.state */
 enum zeus_state {
     ZEUS_VALID,   /* reliably committed */
-    ZEUS_WRITE,   /* at the owner: committed locally; key_meta.aux names the pipeline */
+    ZEUS_WRITE,   /* at the owner: committed locally, or read by such a commit (C12); key_meta.aux
+                     names the pipeline, and the last slot of it */
     ZEUS_INVALID, /* at a reader: an R-INV came, its R-VAL did not */
 };
 

@@ -1,0 +1,199 @@
+/* Reads, and transactions that only read: on any node that owns or reads all their objects. All
+ * are read, then all are looked at again: each is still readable at the same version. An R-INV
+ * invalidates all its objects here before this node acknowledges it, so at the second look no
+ * transaction that was answered is missing, and none is seen in part. */
+#include "node/txn_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define QUICK_TRIES 4u /* looks that failed before others go first */
+
+bool txn_read_one(struct worker *w, struct call *c)
+{
+    struct store *store = w->node->spaces[c->op.space].store;
+    struct store_value v;
+    struct op_state old = {.present = false};
+    int err = store_read(store, w->threads[c->op.space], c->op.key, c->hash, w->scratch,
+                         STORE_INLINE_MAX, &v);
+    HK_ASSERT(err == HK_OK);
+    if (!v.found || (v.meta.flags & KEY_READABLE) == 0) {
+        return false;
+    }
+    if (op_state_from_stored(v.value, v.meta.flags, &old) != HK_OK) {
+        call_fail(w, c, HK_ERR_CORRUPT);
+        return true;
+    }
+    if (op_state_expired(&old, w->wall_ms)) {
+        old = (struct op_state){.present = false}; /* whoever owns it deletes it */
+    }
+    struct op_state next;
+    struct answer answer;
+    bool changed = false;
+    err = op_evaluate(&c->op, &old, w->wall_ms, w->evaluated, w->node->evaluated_bytes, &next,
+                      &answer, &changed);
+    HK_ASSERT(!changed);
+    w->stats.reads++;
+    c->version = old.present && err == HK_OK ? v.meta.ts : 0;
+    call_finish(w, c, &answer);
+    return true;
+}
+
+static bool reserve_buffers(struct txns *txns, uint32_t n)
+{
+    if (n <= txns->buffers_n) {
+        return true;
+    }
+    uint32_t most = n < 16 ? 16 : n;
+    uint8_t *at = aligned_alloc(64, (size_t)most * STORE_INLINE_MAX);
+    if (at == NULL) {
+        return false;
+    }
+    free(txns->buffers);
+    txns->buffers = at;
+    txns->buffers_n = most;
+    return true;
+}
+
+/* What the first look found. */
+enum look {
+    LOOK_READABLE, /* all of them */
+    LOOK_OWNED,    /* this node owns them all, and has commits under way over some */
+    LOOK_LACKS,    /* data of some is not here */
+    LOOK_WAITS,    /* the object *at is not readable now */
+};
+
+static enum look look(struct worker *w, struct txn *t, uint32_t *at)
+{
+    uint8_t space = t->call->op.space;
+    struct store *store = w->node->spaces[space].store;
+    uint32_t owned = 0;
+    uint32_t readable = 0;
+    uint32_t lacking = 0;
+    for (uint32_t i = 0; i < t->objects_n; i++) {
+        struct txn_place *p = &t->places[i];
+        struct store_value v;
+        int err = store_read(store, w->threads[space], t->objects[i].key, t->objects[i].hash,
+                             w->txns->buffers + (size_t)i * STORE_INLINE_MAX, STORE_INLINE_MAX, &v);
+        HK_ASSERT(err == HK_OK);
+        p->found = v.found;
+        p->meta = v.found ? v.meta : (struct key_meta){.ts = 0};
+        p->stored = v.found ? v.value : bytes_of(NULL, 0);
+        p->lacks = !v.found;
+        bool is_readable = (p->meta.flags & KEY_READABLE) != 0;
+        lacking += p->lacks;
+        owned += (p->meta.flags & ZEUS_OWNED) != 0;
+        readable += is_readable;
+        *at = v.found && !is_readable ? i : *at;
+    }
+    if (lacking > 0) {
+        return LOOK_LACKS;
+    }
+    if (readable == t->objects_n) {
+        return LOOK_READABLE;
+    }
+    return owned == t->objects_n ? LOOK_OWNED : LOOK_WAITS;
+}
+
+/* Whether all are as they were. */
+static bool look_again(struct worker *w, const struct txn *t)
+{
+    uint8_t space = t->call->op.space;
+    struct store *store = w->node->spaces[space].store;
+    for (uint32_t i = 0; i < t->objects_n; i++) {
+        struct store_value v;
+        int err = store_read(store, w->threads[space], t->objects[i].key, t->objects[i].hash,
+                             w->scratch, STORE_INLINE_MAX, &v);
+        HK_ASSERT(err == HK_OK);
+        if (!v.found || (v.meta.flags & KEY_READABLE) == 0 || v.meta.ts != t->places[i].meta.ts) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The object was not readable: it waits, unless it is by now. */
+static void wait_for(struct worker *w, struct txn *t, uint32_t i)
+{
+    uint8_t space = t->call->op.space;
+    struct store_ref ref;
+    store_lock(w->node->spaces[space].store, w->threads[space], t->objects[i].key,
+               t->objects[i].hash, &ref);
+    bool waits = ref.object != NULL && (store_meta(&ref).flags & KEY_READABLE) == 0;
+    if (waits) {
+        struct key_meta meta = store_meta(&ref);
+        meta.flags |= KEY_WAITERS;
+        store_set_meta(&ref, &meta);
+    }
+    store_unlock(&ref);
+    if (waits) {
+        txn_wait(w, t, t->objects[i].hash);
+    } else {
+        call_ready(w, t->call);
+        if (!call_own(w, t->call)) {
+            call_fail(w, t->call, HK_ERR_NOMEM);
+        }
+    }
+}
+
+static void evaluate(struct worker *w, struct txn *t)
+{
+    struct txn_memory memory = {.at = w->evaluated, .n = w->node->evaluated_bytes};
+    for (uint32_t i = 0; i < t->objects_n; i++) {
+        if (!txn_take_state(w, t, i)) {
+            call_fail(w, t->call, HK_ERR_CORRUPT);
+            return;
+        }
+    }
+    t->verdict = (uint8_t)txn_evaluate(&t->request, t->objects, t->objects_n, t->index, w->wall_ms,
+                                       &memory, t->answers);
+    HK_ASSERT(t->verdict != TXN_NO_MEMORY); /* reads need none */
+    t->answers_n = t->request.ops_n;
+    w->stats.reads += t->request.ops_n;
+    w->stats.txn_reads++;
+    txn_answer(w, t);
+}
+
+/* The directory says that the one object exists nowhere: it did not while it was asked. */
+static bool answered_absent(struct worker *w, struct txn *t)
+{
+    if (!t->none || t->objects_n != 1) {
+        return false;
+    }
+    t->places[0] = (struct txn_place){.found = false};
+    evaluate(w, t);
+    return true;
+}
+
+void txn_read(struct worker *w, struct txn *t)
+{
+    uint32_t at = 0;
+    if (!reserve_buffers(w->txns, t->objects_n)) {
+        call_fail(w, t->call, HK_ERR_NOMEM);
+        return;
+    }
+    enum look found = look(w, t, &at);
+    if (found == LOOK_LACKS) {
+        if (!answered_absent(w, t)) {
+            txn_want(w, t);
+        }
+        return;
+    }
+    t->none = false;
+    if (found == LOOK_OWNED) {
+        txn_commit(w, t);
+    } else if (found == LOOK_WAITS) {
+        wait_for(w, t, at);
+    } else if (t->objects_n == 1 || look_again(w, t)) {
+        evaluate(w, t);
+    } else if (++t->prods % QUICK_TRIES != 0) {
+        call_ready(w, t->call);
+        if (!call_own(w, t->call)) {
+            call_fail(w, t->call, HK_ERR_NOMEM);
+        }
+    } else {
+        call_again(w, t->call);
+    }
+}

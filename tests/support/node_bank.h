@@ -1,0 +1,46 @@
+/* Accounts in a space whose objects have owners, and clients on every worker of every node who move
+ * money between them in transactions, and add all of it up in others: it stays the same. */
+#ifndef HORKOS_TESTS_SUPPORT_NODE_BANK_H
+#define HORKOS_TESTS_SUPPORT_NODE_BANK_H
+
+#include <stdatomic.h>
+
+#include "base/random.h"
+#include "support/node_cluster.h"
+
+#define BANK_ACCOUNTS_MAX 64u
+#define BANK_CLIENTS_MAX 8u /* a worker */
+#define BANK_MONEY 1000
+
+struct bank_config {
+    uint32_t accounts;
+    uint32_t clients; /* a worker */
+    uint32_t audits;  /* of a thousand requests, those that add up */
+    uint32_t local;   /* of a thousand transfers, those among accounts of the node's own */
+    uint64_t seed;
+};
+
+struct bank;
+
+/* What clients heard, all together. */
+struct bank_counts {
+    uint64_t done, conflicts, busy, unknown, unavailable, audits;
+};
+
+struct bank *bank_create(const struct bank_config *config);
+void bank_destroy(struct bank *bank);
+/* For cluster_config.client. */
+struct cluster_client bank_client(struct bank *bank);
+/* When the cluster stands: sessions are opened, as a node's are when it was restarted. */
+void bank_open(struct bank *bank, struct cluster *c, uint32_t node);
+/* The node has died: its clients are gone. */
+void bank_forget(struct bank *bank, uint32_t node);
+/* Puts money into all accounts, at node 0; in virtual time. */
+void bank_fill(struct bank *bank, struct cluster *c);
+/* From now on clients send requests; or no new ones. */
+void bank_run(struct bank *bank, bool on);
+/* Whether no client waits for an answer. */
+bool bank_idle(const struct bank *bank);
+struct bank_counts bank_counts(const struct bank *bank);
+
+#endif
