@@ -25,7 +25,9 @@ enum hk_err {
     HK_ERR_CONDITION = -14,  /* the condition of an update did not hold; nothing changed */
     HK_ERR_TIMEOUT = -15,    /* the time that the caller gave is over */
     HK_ERR_LOSTSLOT =
-        -16, /* the node that had the key is gone, and the key with it; nothing changed */
+        -16,           /* the node that had the key is gone, and the key with it; nothing changed */
+    HK_ERR_LOST = -17, /* all nodes that had the object are gone, and it with them; nothing changed
+                        */
 };
 
 /* "HK_OK", "HK_ERR_NOMEM", ...; "HK_ERR_?" for a number that is none of them. */

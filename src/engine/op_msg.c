@@ -174,7 +174,7 @@ void op_reply_encode(const struct op_reply *reply, struct msg *msg_out)
 
 static bool is_error(int64_t number)
 {
-    return number < 0 && number >= HK_ERR_LOSTSLOT;
+    return number < 0 && number >= HK_ERR_LOST;
 }
 
 static const char *decode_answer(const struct msg *msg, struct op_reply *reply)

@@ -66,7 +66,15 @@ bool node_handed_over(const struct node *node)
 
 void worker_empty_lost(struct worker *control, uint32_t space)
 {
-    HK_ASSERT(space < SPACES_MAX && control->node->spaces[space].homes != NULL);
+    HK_ASSERT(space < SPACES_MAX);
+    if (control->node->spaces[space].directory != NULL) {
+        /* Every node gives up those of which it is the one to say so. */
+        struct msg m = {
+            .space = (uint8_t)space, .kind = MSG_OWN_EMPTY, .epoch = control->view.epoch};
+        output_values(control, control->view.live, 0, &m, NULL);
+        return;
+    }
+    HK_ASSERT(control->node->spaces[space].homes != NULL);
     ordered_slots(control, (uint8_t)space, SLOTS_EMPTY, 0);
 }
 

@@ -157,6 +157,8 @@ static void node_message(struct worker *w, struct burst *b, uint8_t from)
         forward_answered(w, msg, from);
     } else if (msg->kind == MSG_HOT) {
         hot_message(w, msg, from);
+    } else if (msg->kind == MSG_OWN_EMPTY && nodeset_has(w->view.live, from)) {
+        own_empty(w, msg->space);
     } else if (msg->kind == MSG_OWN_ASIDE && from == w->node->config.self && w->own != NULL) {
         own_aside(w, msg);
     } else {

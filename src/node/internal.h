@@ -518,6 +518,8 @@ void own_deinit(struct worker *w);
 void own_timer(struct worker *w, struct timer *timer);
 /* MSG_OWN_ASIDE: another worker of this node says something. */
 void own_aside(struct worker *w, const struct msg *msg);
+/* Worker 0: the operator gives up the lost objects of the space. */
+void own_empty(struct worker *w, uint8_t space);
 /* Worker 0: whether all operational members have sent this one the entries that it shall have. */
 bool own_joined(const struct worker *w);
 /* Whether others have said something of the epoch that this worker has not taken up. */

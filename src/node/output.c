@@ -142,10 +142,10 @@ static uint8_t *box_room(struct worker *w, uint8_t to, uint8_t target_worker, ui
 }
 
 /* What an engine sends, and calls and answers, which the coherence of a space rests on as well, and
- * what is said of hot sets. Chunks find their way by themselves. */
+ * what is said of hot sets and lost objects. Chunks find their way by themselves. */
 static bool in_lane(const struct worker *w, const struct msg *msg)
 {
-    bool lane = msg->kind < MSG_NODE_FIRST || (msg->kind >= MSG_CALL && msg->kind <= MSG_HOT);
+    bool lane = msg->kind < MSG_NODE_FIRST || (msg->kind >= MSG_CALL && msg->kind <= MSG_OWN_EMPTY);
     return lane && w->node->spaces[msg->space].lanes;
 }
 

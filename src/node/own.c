@@ -217,7 +217,7 @@ void own_aside(struct worker *w, const struct msg *msg)
         own_freed(w, msg->space, msg->key, hash);
         break;
     case OWN_ASIDE_LOOK:
-        own_walk_look(w, msg->space, msg->key, hash);
+        own_walk_look(w, msg->space, msg->key, hash, msg->arg != 0);
         break;
     }
 }

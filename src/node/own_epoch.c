@@ -52,7 +52,7 @@ void own_epoch_adopt(struct worker *w)
         struct own_space *mine = &own->spaces[i];
         mine->recovered = false;
         mine->settled = false;
-        mine->epoch = (struct own_epoch){.moved = moved, .give_up = mine->epoch.give_up};
+        mine->epoch = (struct own_epoch){.moved = moved};
         step_all(w, i, OWN_EV_VIEW);
     }
     if (w->index == 0) {

@@ -60,9 +60,12 @@ struct own_look {
 struct own_walk {
     uint64_t cursor;
     uint64_t due_us;
-    uint64_t lost; /* lost objects that this pass has met */
+    uint64_t lost;    /* lost objects that this pass has met */
+    uint32_t give_up; /* bits: spaces whose lost objects the operator gives up */
     uint8_t space;
-    bool soon; /* the view changed: this pass does not pause */
+    bool soon;      /* the view changed: this pass does not pause */
+    bool giving_up; /* this pass does so, ... */
+    bool whole;     /* ... and has had room for all that it found */
     uint32_t looks_n;
     uint32_t bytes_n;
     struct own_look looks[OWN_LOOKS_MAX];
@@ -76,7 +79,6 @@ struct own_epoch {
     bool said_recovered, said_settled, said_pushed;
     bool all_quiet; /* all workers here have settled */
     bool moved;     /* the configured sets have changed with this view */
-    bool give_up;   /* the operator gives lost objects up; for the walk */
 };
 
 struct own_space {
@@ -118,7 +120,7 @@ enum own_aside {
     OWN_ASIDE_WANT = 1, /* key; slot, gen: the waiter; ts: its worker; arg: enum own_type */
     OWN_ASIDE_TOLD,     /* slot, gen: the waiter; arg: the code */
     OWN_ASIDE_FREED,    /* key */
-    OWN_ASIDE_LOOK,     /* key: a walk has found something to do */
+    OWN_ASIDE_LOOK,     /* key: a walk has found something to do; arg: lost objects are given up */
 };
 
 /* ---- own.c ---- */
@@ -187,6 +189,6 @@ void own_walk_restart(struct worker *w);
 void own_walk_poll(struct worker *w);
 uint64_t own_walk_deadline(const struct worker *w);
 /* OWN_ASIDE_LOOK, on the object's worker. */
-void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
+void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, bool give_up);
 
 #endif

@@ -1,6 +1,7 @@
 /* The walk of worker 0 over the entries of its node (docs/protocols/zeus.md, R12, R13): owners see
  * to it that an object has as many replicas as it shall have, and forget tombstones that have been
- * idle for a grace; of an object without an owner the first live directory node invites a reader.
+ * idle for a grace; of an object without an owner the first live directory node invites a reader,
+ * or, if nobody has it any more and the operator gives such objects up, has it forgotten.
  * The walk only finds what is to be done; the object's own worker looks again and begins it. A pass
  * takes about walk_us; after a change of view it does not pause. What could not be begun is met
  * again in the next pass. */
@@ -189,7 +190,7 @@ static uint8_t spare_reader(const struct worker *w, struct bytes key, const stru
     return pick(idle != 0 ? idle : others != 0 ? others : readers, own_portable(w, key));
 }
 
-void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, bool give_up)
 {
     struct store_value v;
     uint64_t buffer[2];
@@ -218,6 +219,10 @@ void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t h
         want(w, space, key, hash, OWN_DESTROY, NODE_NONE);
         break;
     case TASK_LOST:
+        if (give_up) {
+            want(w, space, key, hash, OWN_DESTROY, NODE_NONE);
+        }
+        break;
     case TASK_NONE:
         break;
     }
@@ -235,8 +240,11 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
     nodeset directory = own_directory(&w->view, own_portable(w, key));
     enum task task = task_of(w, walk->space, &o, directory);
     walk->lost += task == TASK_LOST;
-    if (task == TASK_NONE || task == TASK_LOST || walk->looks_n == OWN_LOOKS_MAX ||
-        key.n > OWN_LOOK_BYTES - walk->bytes_n) {
+    if (task == TASK_NONE || (task == TASK_LOST && !walk->giving_up)) {
+        return;
+    }
+    if (walk->looks_n == OWN_LOOKS_MAX || key.n > OWN_LOOK_BYTES - walk->bytes_n) {
+        walk->whole = false;
         return;
     }
     walk->looks[walk->looks_n++] = (struct own_look){.hash = hash, .at = walk->bytes_n, .n = key.n};
@@ -252,13 +260,14 @@ static void look(struct worker *w, const struct own_look *look)
     struct bytes key = bytes_of(walk->bytes + look->at, look->n);
     uint32_t to = own_worker(w, own_portable(w, key));
     if (to == w->index) {
-        own_walk_look(w, walk->space, key, look->hash);
+        own_walk_look(w, walk->space, key, look->hash, walk->giving_up);
         return;
     }
     struct msg m = {.space = walk->space,
                     .kind = MSG_OWN_ASIDE,
                     .flags = OWN_ASIDE_LOOK,
                     .epoch = w->view.epoch,
+                    .arg = walk->giving_up,
                     .key = key};
     aside_add(w, to, &m);
 }
@@ -269,8 +278,17 @@ void own_walk_restart(struct worker *w)
     walk->cursor = 0;
     walk->space = lowest(w->node->owned);
     walk->soon = true;
+    walk->giving_up = false;
     walk->lost = 0;
     walk->due_us = w->now_us;
+}
+
+void own_empty(struct worker *w, uint8_t space)
+{
+    if (w->index == 0 && space < SPACES_MAX && (w->node->owned >> space & 1) != 0) {
+        w->own->walk.give_up |= 1u << space;
+        own_walk_restart(w);
+    }
 }
 
 static void next_space(struct worker *w)
@@ -278,6 +296,9 @@ static void next_space(struct worker *w)
     struct own_walk *walk = &w->own->walk;
     uint32_t later = w->node->owned & ~((2u << walk->space) - 1u);
     w->stats.own_lost = walk->lost;
+    if (walk->giving_up && walk->whole) {
+        walk->give_up &= ~(1u << walk->space);
+    }
     walk->cursor = 0;
     walk->space = lowest(later != 0 ? later : w->node->owned);
     if (later == 0) {
@@ -318,6 +339,10 @@ void own_walk_poll(struct worker *w)
         return;
     }
     uint32_t buckets = pace(w);
+    if (walk->cursor == 0) {
+        walk->giving_up = (walk->give_up >> walk->space & 1) != 0;
+        walk->whole = true;
+    }
     walk->looks_n = 0;
     walk->bytes_n = 0;
     do {

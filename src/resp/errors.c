@@ -130,6 +130,8 @@ static const char *operation_text(int error, uint8_t op_kind)
         return "UNKNOWN the outcome is not known: the change may or may not have been made";
     case HK_ERR_BUSY:
         return "TRYAGAIN others changed this key all the time; nothing changed";
+    case HK_ERR_LOST:
+        return "LOST all nodes that had this object are gone, and it with them; nothing changed";
     case HK_ERR_FULL:
         return "TRYAGAIN this node has too much to do; nothing changed";
     default:

@@ -303,6 +303,7 @@ static void reply_help(struct resp_out *out)
         "EMPTY-LOST <space>",
         "    The operator's word that what lost slots held may be forgotten: all nodes remove it,",
         "    and the slots get homes again. `horkos slots --empty-lost` asks first, and waits.",
+        "    The same of objects that are lost, in a space of engine zeus.",
         "KEYSLOT <key>",
         "    The hash slot of a key, as Redis Cluster computes it.",
         "LEAVE",

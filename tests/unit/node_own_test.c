@@ -20,9 +20,13 @@
 
 static const struct zeus_config zeus = {.own = {.backoff_us = 200}};
 
+static const struct zeus_config zeus_alone = {.own = {.backoff_us = 200, .degree = 1}};
+static const struct zeus_config zeus_pair = {.own = {.backoff_us = 200, .degree = 2}};
+
 struct rig {
     struct cluster *cluster;
     uint32_t nodes;
+    uint32_t degree;
     struct random random;
     uint64_t committed[KEYS]; /* version; 0: never */
 };
@@ -165,7 +169,7 @@ static void adjust_tiny(struct node_config *config, uint32_t node)
 static struct rig start(uint32_t nodes, bool ordered, const struct zeus_config *engine,
                         void (*adjusts)(struct node_config *, uint32_t))
 {
-    struct rig rig = {.nodes = nodes};
+    struct rig rig = {.nodes = nodes, .degree = engine->own.degree > 0 ? engine->own.degree : 3};
     struct cluster_config config = {
         .nodes = nodes,
         .workers = {1, 2, 1, 3, 2},
@@ -240,8 +244,9 @@ static bool all_whole(struct cluster *c, void *context)
     for (uint32_t i = 0; i < rig->nodes; i++) {
         live += cluster_alive(c, i);
     }
+    uint32_t shall = live < rig->degree ? live : rig->degree;
     for (uint32_t i = 0; i < KEYS; i++) {
-        if (owner_of(rig, i) == NODE_NONE || replicas_of(rig, i) != (live < 3 ? live : 3)) {
+        if (owner_of(rig, i) == NODE_NONE || replicas_of(rig, i) != shall) {
             return false;
         }
     }
@@ -422,6 +427,72 @@ static void tombstones_are_forgotten(void **state)
     cluster_destroy(rig.cluster);
 }
 
+/* ---- Degrees, and what is lost ---- */
+
+static void replicas_are_trimmed(void **state)
+{
+    (void)state;
+    struct rig rig = start(5, false, &zeus_pair, adjust);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 5, i);
+        commit(&rig, i, false);
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    for (uint32_t round = 1; round < 4; round++) {
+        for (uint32_t i = 0; i < KEYS; i++) {
+            bring(&rig, (i + round) % 5, i);
+            commit(&rig, i, false);
+        }
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    run(&rig, 100000);
+    assert_true(SUM(&rig, own_trims) > 0);
+    assert_int_equal(SUM(&rig, own_records), 0);
+    cluster_destroy(rig.cluster);
+}
+
+static bool nothing_lost(struct cluster *c, void *context)
+{
+    (void)c;
+    return SUM((struct rig *)context, own_lost) == 0;
+}
+
+static void lost_objects_wait_for_the_operator(void **state)
+{
+    (void)state;
+    struct rig rig = start(5, true, &zeus_alone, adjust);
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 5, i);
+        commit(&rig, i, false);
+        lost += i % 5 == 2;
+    }
+    cluster_kill(rig.cluster, 2);
+    run(&rig, 2000000);
+    assert_int_equal(SUM(&rig, own_lost), lost);
+    for (uint32_t i = 2; i < KEYS; i += 5) {
+        want(&rig, 1, 0, i, OWN_OWNER);
+    }
+    run(&rig, 100000);
+    for (uint32_t i = 2; i < KEYS; i += 5) {
+        assert_int_equal(owner_of(&rig, i), NODE_NONE);
+    }
+    assert_int_equal(SUM(&rig, own_records), 0); /* nobody waits: they were told */
+    cluster_restart(rig.cluster, 2);
+    cluster_until(rig.cluster, cluster_serving, NULL, BOUND_US);
+    run(&rig, 500000);
+    assert_int_equal(SUM(&rig, own_lost), lost);
+    worker_empty_lost(node_worker(cluster_node(rig.cluster, 3), 0), 0);
+    cluster_until(rig.cluster, nothing_lost, &rig, BOUND_US);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        uint32_t node = i % 5 == 2 ? 4 : i % 5;
+        bring(&rig, node, i);
+        uint64_t version = stamp_version(look_at(&rig, node, key_of(i)).meta.ts);
+        assert_true(i % 5 == 2 ? version > rig.committed[i] : version == rig.committed[i]);
+    }
+    cluster_destroy(rig.cluster);
+}
+
 /* ---- Bounds ---- */
 
 static void records_are_bounded(void **state)
@@ -456,6 +527,8 @@ int main(void)
         cmocka_unit_test(many_want_one),
         cmocka_unit_test(crashes_lose_nothing),
         cmocka_unit_test(tombstones_are_forgotten),
+        cmocka_unit_test(replicas_are_trimmed),
+        cmocka_unit_test(lost_objects_wait_for_the_operator),
         cmocka_unit_test(records_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
