@@ -201,8 +201,8 @@ uint32_t worker_under_way(const struct worker *worker);
  * are none. Only worker 0. */
 void worker_hand_over(struct worker *control);
 bool node_handed_over(const struct node *node);
-/* The operator gives up what lost slots of a space held, whose keys have homes (forgotten if the view
- * changes before it is done), or its lost objects, where they have owners. Only worker 0. */
+/* The operator gives up what lost slots of a space held, whose keys have homes (forgotten if the
+ * view changes before it is done), or its lost objects, where they have owners. Only worker 0. */
 void worker_empty_lost(struct worker *control, uint32_t space);
 
 /* SIGTERM: serves nothing more and asks to be dropped. */
