@@ -58,9 +58,15 @@ class Draw:
                         for word in self.words)
 
 
+# What a space with transactions takes as Redis does; elsewhere only horkos gets them.
+SEVERAL_KEYS = (b"MSETNX", b"RENAME", b"RENAMENX", b"COPY")
+TRANSACTIONS = (b"MULTI", b"WATCH", b"UNWATCH")
+
+
 class Chooser:
-    def __init__(self, rng):
+    def __init__(self, rng, transactions=False):
         self.rng = rng
+        self.transactions = transactions
         self.began = int(time.time())
         self.simple = [
             (30, self.set), (20, self.get), (6, self.plain), (8, self.mget), (6, self.mset),
@@ -70,6 +76,8 @@ class Chooser:
             (6, self.object), (6, self.wrong_number), (3, self.unknown), (2, self.keys),
             (2, self.scan), (2, self.connection), (2, self.server), (5, self.withheld),
             (2, self.strange)]
+        if transactions:
+            self.simple.append((10, self.several_keys))
         self.weights = [weight for weight, _ in self.simple]
         self.makers = [maker for _, maker in self.simple]
 
@@ -316,8 +324,55 @@ class Chooser:
             (b"DISCARD",), (b"CLUSTER", b"INFO"), (b"ASKING",),
         ]))
 
+    # Of spaces with transactions.
+    def several_keys(self):
+        one, two, three = (self.key() for _ in range(3))
+        words = self.rng.choice([
+            (b"MSETNX", one, b"1", two, b"2"), (b"MSETNX", one, self.value(), one, b"again"),
+            (b"MSETNX", one, b"1", two, b"2", three, b"3"), (b"MSETNX", one, b"1", two),
+            (b"RENAME", one, two), (b"RENAMENX", one, two), (b"COPY", one, two),
+            (b"COPY", one, two, b"REPLACE"), (b"COPY", one, two, b"DB", b"x"),
+            (b"RENAME", one), (b"COPY", one, two, b"FOO")])
+        return Draw(*words)
+
+    def queued(self):
+        """A command that may stand between MULTI and EXEC on either side; some may not on both."""
+        makers = [self.set, self.get, self.mget, self.mset, self.integer, self.float, self.append,
+                  self.getrange, self.setrange, self.delete, self.exists, self.expire,
+                  self.deadline, self.getex, self.setex, self.getset, self.several_keys]
+        dice = self.rng.random()
+        if dice < 0.05:
+            return Draw(*self.rng.choice([
+                (b"PING",), (b"ECHO", b"\0\xff"), (b"CLIENT", b"SETNAME", b"me"),
+                (b"CLIENT", b"GETNAME"), (b"CLIENT", b"SETNAME", b"a b"), (b"SELECT", b"x"),
+                (b"SELECT", b"1"), (b"SELECT", b"-1"), (b"UNWATCH",), (b"TIME",)]))
+        if dice < 0.06:
+            return Draw(*self.rng.choice([(b"MULTI",), (b"WATCH", self.key())]))
+        if dice < 0.08:
+            return self.rng.choice([self.unknown, self.several_arguments])()
+        return self.rng.choice(makers)()
+
+    def several_arguments(self):
+        return Draw(self.rng.choice([b"GET", b"SET", b"INCRBY", b"WATCH", b"MULTI", b"DISCARD"]),
+                    *(b"x" for _ in range(self.rng.choice([0, 4]))))
+
+    def transaction(self):
+        """What stands between MULTI and its end, and that."""
+        draws = [Draw(b"MULTI")] + [self.queued() for _ in range(self.rng.randrange(9))]
+        end = self.rng.choices([(b"EXEC",), (b"DISCARD",), (b"EXEC", b"x")], [20, 1, 1])[0]
+        return draws + [Draw(*end)]
+
+    def watch(self):
+        return Draw(b"WATCH", *(self.key() for _ in range(self.rng.randint(1, 3))))
+
     def withheld(self):
         two = self.rng.sample(KEYS, 2)
+        made = self._withheld(two)
+        while self.transactions and made.name in SEVERAL_KEYS + TRANSACTIONS:
+            made = self._withheld(two)
+        return made
+
+    def _withheld(self, two):
         return Draw(*self.rng.choice([
             (b"MSETNX", two[0], b"1", two[1], b"2"), (b"RENAME", *two), (b"RENAMENX", *two),
             (b"COPY", *two), (b"COPY", *two, b"REPLACE"), (b"SWAPDB", b"0", b"1"),
@@ -325,6 +380,6 @@ class Chooser:
             (b"LPUSH", two[0], b"x"), (b"HSET", two[0], b"f", b"v"), (b"SADD", two[0], b"x"),
             (b"ZADD", two[0], b"1", b"x"), (b"XADD", two[0], b"*", b"f", b"v"),
             (b"EVAL", b"return 1", b"0"), (b"SUBSCRIBE", b"c"), (b"PUBLISH", b"c", b"m"),
-            (b"SETBIT", two[0], b"1", b"1"), (b"SAVE",), (b"BGSAVE",), (b"SELECT", b"1"),
+            (b"SETBIT", two[0], b"1", b"1"), (b"SAVE",), (b"BGSAVE",), (b"SELECT", b"9"),
             (b"READONLY",), (b"READWRITE",), (b"WAIT", b"2", b"100"), (b"ROLE",),
         ]), withheld=True, alone=True)
