@@ -14,6 +14,7 @@
 #include "engine/op_number.h"
 #include "resp/commands.h"
 #include "resp/serve_admin.h"
+#include "wire/msg.h"
 
 /* ---- Memory ---- */
 
@@ -164,15 +165,37 @@ static struct resp_flight *begin_collected(struct resp_conn *conn, resp_answer_f
     return &conn->collected;
 }
 
+/* What no node would take: of a command alone it would be the answer, so here it is its reply. */
+static int check_operation(const struct op *op)
+{
+    struct op alone = *op;
+
+    if (op->kind >= OP_KINDS) {
+        return op->key.n > MSG_KEY_MAX || op->arg.n > MSG_KEY_MAX ? HK_ERR_TOOBIG : HK_OK;
+    }
+    alone.flags &= (uint16_t)~TXN_OPF_ROW;
+    return op_check(&alone, MSG_VALUE_MAX);
+}
+
+/* False: the command needs no more of them. */
 static bool collect_operation(struct resp_conn *conn, struct op *op)
 {
     struct conn_txn *txn = conn->collects;
+    struct txn_command *command = &txn->commands[txn->collected];
+    int err = check_operation(op);
 
-    op->space = (uint8_t)conn->space;
-    if (!conn_txn_add(txn, op)) {
+    if (err != HK_OK) {
+        conn_operation_error(&conn->out, err, op->kind, false);
+        txn->ops_n -= command->ops_n;
+        command->ops_n = 0;
         return false;
     }
-    txn->commands[txn->collected].ops_n++;
+    op->space = (uint8_t)conn->space;
+    if (!conn_txn_add(txn, op)) {
+        txn->overfull = true;
+        return false;
+    }
+    command->ops_n++;
     return true;
 }
 
@@ -182,7 +205,7 @@ struct resp_flight *multi_collect(struct resp_conn *conn, const struct op *op,
     struct op copy = *op;
     struct resp_flight *flight = begin_collected(conn, answered);
 
-    conn->collects->overfull = !collect_operation(conn, &copy) || conn->collects->overfull;
+    (void)collect_operation(conn, &copy);
     return flight;
 }
 
@@ -190,11 +213,13 @@ void multi_collect_all(struct resp_conn *conn, uint32_t n, resp_operation_fn *ma
                        resp_answer_fn *answered)
 {
     (void)begin_collected(conn, answered);
-    for (uint32_t i = 0; i < n && !conn->collects->overfull; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         struct op op = {.space = (uint8_t)conn->space};
 
         make(conn, i, &op);
-        conn->collects->overfull = !collect_operation(conn, &op);
+        if (!collect_operation(conn, &op)) {
+            return;
+        }
     }
 }
 
@@ -343,9 +368,8 @@ void multi_error(struct resp_conn *conn, const struct answer *answer, uint8_t op
 
     switch (answer->number) {
     case HK_ERR_TOOBIG:
-    case HK_ERR_INVALID:
-        resp_out_error(out, "ERR the transaction, or one of its keys or values, is too large; "
-                            "nothing changed");
+        resp_out_error(out, "ERR the transaction is too large: it writes more than 64 MiB, or more "
+                            "than 1024 keys; nothing changed");
         break;
     case HK_ERR_BUSY:
         resp_out_error(out, "TRYAGAIN others worked with these keys all the time; nothing changed");

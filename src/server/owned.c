@@ -21,6 +21,12 @@ static const struct {
     {                                                                                              \
         name, offsetof(struct node_stats, own_counts[of])                                          \
     }
+    FIGURE(txn_reads),
+    FIGURE(txn_commits),
+    FIGURE(txn_conflicts),
+    FIGURE(txn_aborts),
+    FIGURE(txn_waits),
+    FIGURE(txn_retries),
     COUNT("own_moves", OWN_MOVES),
     COUNT("own_reads", OWN_READS),
     COUNT("own_nacks", OWN_NACKS),

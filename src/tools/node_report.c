@@ -257,13 +257,16 @@ static void print_hits(const json_t *galene, FILE *to)
     print_number(to, "%s misses\n", number_of(galene, "misses"));
 }
 
-/* "zeus   12 keys came here, 3 as copies; 1 requests refused, 4 waited; 0 keys lost" */
+/* "zeus   5 transactions read, 7 wrote, 1 found a change; 12 keys came here, 3 as copies; ..." */
 static void print_owned(const json_t *zeus, FILE *to)
 {
     if (!json_is_object(zeus)) {
         return;
     }
-    print_number(to, "zeus   %s keys came here, ", number_of(zeus, "own_moves"));
+    print_number(to, "zeus   %s transactions read, ", number_of(zeus, "txn_reads"));
+    print_number(to, "%s wrote, ", number_of(zeus, "txn_commits"));
+    print_number(to, "%s found a change; ", number_of(zeus, "txn_conflicts"));
+    print_number(to, "%s keys came here, ", number_of(zeus, "own_moves"));
     print_number(to, "%s as copies; ", number_of(zeus, "own_reads"));
     print_number(to, "%s requests refused, ", number_of(zeus, "own_nacks"));
     print_number(to, "%s waited; ", number_of(zeus, "own_waits"));

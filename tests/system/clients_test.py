@@ -222,6 +222,71 @@ class Clients(unittest.TestCase):
             self.assertTrue(other.set("lock", "theirs", nx=True, px=60000))
             self.assertEqual(other.delete("lock"), 1)
 
+    def test_redis_cli_transaction(self):
+        words = (b"set cli:t 1\nmulti\nincr cli:t\nget cli:absent\nlpush cli:t x\nexec\n"
+                 b"watch cli:t\nset cli:t 5\nmulti\nget cli:t\nexec\n"
+                 b"multi\nincr cli:t\nmset cli:u 1 cli:v 2\nexec\nrename cli:u cli:w\n"
+                 b"mget cli:u cli:w\n")
+        for port in self.ports:
+            out = self.cli(port, stdin=words, options=["--no-raw", "-n", "1"]).split(b"\n")
+            self.assertEqual([line for line in out if line][:6],
+                             [b"OK", b"OK", b"QUEUED", b"QUEUED",
+                              b"(error) ERR 'lpush' is not supported: horkos keeps strings only",
+                              b"(error) EXECABORT Transaction discarded because of previous errors."])
+            self.assertEqual([line for line in out if line][6:],
+                             [b"OK", b"OK", b"OK", b"QUEUED", b"(nil)", b"OK", b"QUEUED", b"QUEUED",
+                              b"1) (integer) 6", b"2) OK", b"OK", b"1) (nil)", b'2) "1"'])
+
+    def test_python_transactions(self):
+        for index, port in enumerate(self.ports):
+            with redis.Redis(port=port, db=1, socket_timeout=10) as db, \
+                    redis.Redis(port=self.ports[index - 1], db=1, socket_timeout=10) as other:
+                self._transact_python(db, other, "py:%d" % index)
+
+    def _transact_python(self, db, other, prefix):
+        one, two = prefix + ":one", prefix + ":two"
+        self.assertTrue(db.mset({one: 100, two: 0}))
+        with db.pipeline(transaction=True) as pipe:
+            pipe.decrby(one, 30).incrby(two, 30).mget(one, two)
+            self.assertEqual(pipe.execute(), [70, 30, [b"70", b"30"]])
+        self.assertEqual(other.mget(one, two), [b"70", b"30"])
+        # A command that fails leaves the others done, and the library reports it.
+        with db.pipeline(transaction=True) as pipe:
+            pipe.set(prefix + ":word", "w").incr(prefix + ":word").incr(two)
+            replies = pipe.execute(raise_on_error=False)
+        self.assertEqual((replies[0], replies[2]), (True, 31))
+        self.assertIsInstance(replies[1], redis.ResponseError)
+        # Somebody else was quicker.
+        with db.pipeline() as pipe:
+            pipe.watch(one)
+            self.assertEqual(pipe.get(one), b"70")
+            other.incr(one)
+            pipe.multi()
+            pipe.set(one, "lost")
+            with self.assertRaises(redis.WatchError):
+                pipe.execute()
+        self.assertEqual(db.get(one), b"71")
+
+        def transfer(pipe):
+            have = int(pipe.get(one))
+            if not seen:
+                other.incr(two)
+            seen.append(have)
+            pipe.multi()
+            pipe.set(one, have - 1)
+            pipe.incr(two)
+
+        seen = []
+        self.assertEqual(db.transaction(transfer, one, two), [True, 33])
+        self.assertEqual(seen, [71, 71])
+        self.assertEqual(other.mget(one, two), [b"70", b"33"])
+        self.assertTrue(other.msetnx({prefix + ":x": 1, prefix + ":y": 2}))
+        self.assertFalse(db.msetnx({prefix + ":y": 1, prefix + ":z": 2}))
+        self.assertTrue(db.rename(prefix + ":x", prefix + ":z"))
+        self.assertFalse(db.renamenx(prefix + ":y", prefix + ":z"))
+        self.assertTrue(db.copy(prefix + ":z", prefix + ":x"))
+        self.assertEqual(other.delete(prefix + ":x", prefix + ":y", prefix + ":z"), 3)
+
     def _node(self, name):
         install_node_clients()
         env = dict(os.environ, HORKOS_NODE_MODULES=MODULES)

@@ -214,8 +214,8 @@ static void test_exec_fails(void **state)
         {HK_ERR_UNKNOWN, "-UNKNOWN the outcome is not known: the change may or may not have been "
                          "made"},
         {HK_ERR_BUSY, "-TRYAGAIN others worked with these keys all the time; nothing changed"},
-        {HK_ERR_TOOBIG, "-ERR the transaction, or one of its keys or values, is too large; nothing "
-                        "changed"},
+        {HK_ERR_TOOBIG, "-ERR the transaction is too large: it writes more than 64 MiB, or more "
+                        "than 1024 keys; nothing changed"},
         {HK_ERR_LOSTSLOT, "-LOST the nodes that had this key are gone, and the key with them; "
                           "nothing changed"},
         {HK_ERR_NOMEM, "-OOM command not allowed when used memory > 'maxmemory'."},
@@ -409,6 +409,21 @@ static void test_limits(void **state)
                "-ERR a connection watches at most 1024 keys, and no more bytes of them than a "
                "command may have\r\n");
     pipeline("MULTI\r\nGET a\r\nEXEC\r\nWATCH b\r\n", OK QUEUED "*1\r\n$-1\r\n" OK);
+    /* What is too large in itself is a command's own error. */
+    strcpy(text, "GET ");
+    repeat(text + 4, "k", 70000);
+    pipeline("MULTI\r\n", OK);
+    rig_expect(&rig, text, QUEUED);
+    strcpy(text, "MSET x 1 ");
+    repeat(text + 9, "k", 70000);
+    strcat(text, " 2");
+    rig_expect(&rig, text, QUEUED);
+    strcpy(text, "RENAME b ");
+    repeat(text + 9, "k", 70000);
+    rig_expect(&rig, text, QUEUED);
+#define TOO_BIG "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n"
+    pipeline("SET b 1\r\nSETRANGE b 9223372036854775807 x\r\nEXISTS x b\r\nEXEC\r\n",
+             QUEUED QUEUED QUEUED "*6\r\n" TOO_BIG TOO_BIG TOO_BIG "+OK\r\n" TOO_BIG ":1\r\n");
     /* Bytes. */
     rig.limits.query_bytes_max = 90;
     pipeline("MULTI\r\nGET aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"

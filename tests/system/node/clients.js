@@ -38,6 +38,21 @@ async function openRedis(port) {
     },
     info: () => client.info(),
     fails: (words) => client.sendCommand(words),
+    select: (space) => client.select(space),
+    transfer: (one, two, amount) =>
+      client.multi().decrBy(one, amount).incrBy(two, amount).mGet([one, two]).exec(),
+    // Whether the transaction of one who watched was carried out.
+    watched: async (key, meanwhile) => {
+      await client.watch(key);
+      await meanwhile();
+      try {
+        await client.multi().set(key, "watched").exec();
+        return true;
+      } catch (error) {
+        assert.equal(error.constructor.name, "WatchError");
+        return false;
+      }
+    },
     close: () => client.close(),
   };
 }
@@ -72,6 +87,20 @@ async function openIoredis(port) {
     },
     info: () => client.info(),
     fails: (words) => client.call(...words),
+    select: (space) => client.select(space),
+    transfer: async (one, two, amount) => {
+      const transaction = client.multi().decrby(one, amount).incrby(two, amount).mget(one, two);
+      const replies = await transaction.exec();
+      return replies.map(([error, reply]) => {
+        assert.equal(error, null);
+        return reply;
+      });
+    },
+    watched: async (key, meanwhile) => {
+      await client.watch(key);
+      await meanwhile();
+      return (await client.multi().set(key, "watched").exec()) !== null;
+    },
     close: async () => client.quit(),
   };
 }
@@ -111,6 +140,20 @@ async function useOne(client, prefix) {
   assert.equal(await client.get(key), "grüße\r\n\0!", "the connection is in step after errors");
 }
 
+// In a space with transactions.
+async function transact(client, other, prefix) {
+  const [one, two] = [`${prefix}:one`, `${prefix}:two`];
+  await client.mset({ [one]: "100", [two]: "0" });
+  const replies = await client.transfer(one, two, 30);
+  assert.deepEqual(replies.map(String), ["70", "30", "70,30"]);
+  assert.deepEqual(await other.mget([one, two]), ["70", "30"]);
+  assert.equal(await client.watched(one, () => other.set(one, "changed")), false);
+  assert.equal(await client.get(one), "changed");
+  assert.equal(await client.watched(one, () => other.get(one)), true);
+  assert.equal(await other.get(one), "watched");
+  await assert.rejects(client.incr(one), /not an integer/);
+}
+
 async function main() {
   const [name, ...ports] = process.argv.slice(2);
   const open = { redis: openRedis, ioredis: openIoredis }[name];
@@ -129,6 +172,11 @@ async function main() {
     await writer.set(`${name}:shared`, `round ${round}`);
     const values = await Promise.all(clients.map((client) => client.get(`${name}:shared`)));
     for (const value of values) assert.equal(value, `round ${round}`);
+  }
+
+  for (const client of clients) await client.select(1);
+  for (const [index, client] of clients.entries()) {
+    await transact(client, clients[(index + 1) % clients.length], `${name}:${index}`);
   }
   for (const client of clients) await client.close();
   console.log(`${name}: ${clients.length} nodes`);
