@@ -116,6 +116,17 @@ nodeset arb_replicas(const struct own_vector *masked)
     return masked->readers | (masked->owner == NODE_NONE ? 0 : nodeset_of(masked->owner));
 }
 
+bool arb_creates(const struct own_vector *before)
+{
+    return before->owner == NODE_NONE && before->readers == 0;
+}
+
+bool arb_lost(const struct arb *a, const struct own_vector *before)
+{
+    struct own_vector v = arb_masked(a, before);
+    return !arb_creates(before) && arb_replicas(&v) == 0;
+}
+
 bool arb_requester_lives(const struct arb *a, const struct own_request *request)
 {
     const struct view *view = a->event->view;
@@ -153,7 +164,7 @@ struct own_vector arb_after(const struct arb *a, const struct own_vector *before
                             const struct own_request *request)
 {
     struct own_vector v = arb_masked(a, before);
-    bool lives = arb_requester_lives(a, request);
+    bool lives = arb_requester_lives(a, request) && !arb_lost(a, before);
     nodeset requester = nodeset_of(request->requester);
     switch ((enum own_type)request->type) {
     case OWN_OWNER:
@@ -210,6 +221,11 @@ void arb_raise(uint64_t *clock, uint64_t version)
 bool arb_pending(const struct arb *a)
 {
     return a->busy != NULL && a->busy->state != OWN_VALID;
+}
+
+bool arb_settled(const struct arb *a)
+{
+    return (a->event->recovered && a->event->settled) || !arb_rule(a, OWN_RULE_ONCE);
 }
 
 uint64_t arb_later(const struct arb *a, uint32_t tries)

@@ -62,6 +62,7 @@ struct own_busy {
     struct own_vector before;
     struct own_request request;
     nodeset acked;  /* replay: whose ACKs have come */
+    nodeset beaten; /* who hears of the end from here: got INVs of this driver that were beaten */
     uint64_t best;  /* replay: highest t_version among them; own request: the same */
     uint32_t epoch; /* in which INV was last taken or sent */
     uint8_t state;  /* enum own_state */

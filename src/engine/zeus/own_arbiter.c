@@ -13,6 +13,7 @@ void arb_settle_pending(struct arb *a)
     b->before = (struct own_vector){.owner = 0};
     b->request = (struct own_request){.type = OWN_NONE};
     b->acked = 0;
+    b->beaten = 0;
     b->best = 0;
     b->epoch = 0;
     b->state = OWN_VALID;
@@ -42,7 +43,9 @@ void arb_forget(struct arb *a, uint64_t ts)
 
 void arb_take(struct arb *a, uint64_t ts, const struct own_vector *vector, bool destroyed)
 {
+    nodeset beaten = 0;
     if (arb_pending(a) && a->busy->ts <= ts) {
+        beaten = a->busy->beaten & a->event->view->live;
         arb_settle_pending(a);
     }
     if (destroyed) {
@@ -53,6 +56,9 @@ void arb_take(struct arb *a, uint64_t ts, const struct own_vector *vector, bool 
     a->entry->vector = *vector;
     if (arb_pending(a)) {
         return; /* something later is going on, whose end will say what this member is */
+    }
+    if (beaten != 0) {
+        arb_tell(a, beaten);
     }
     uint8_t self = a->event->self;
     struct own_vector v = arb_masked(a, vector);
@@ -153,13 +159,18 @@ static void nack(struct arb *a, uint8_t to, const struct own_request *q, uint64_
     body->nack = (uint8_t)why;
 }
 
-/* Whoever drives a request that is beaten tells its requester. */
+/* Whoever drives a request that is beaten tells its requester, and, when the other has ended, those
+ * who got its INV and may get nothing of the other: all but the directory and the owner. */
 static void give_up(struct arb *a, const struct own_request *by)
 {
-    const struct own_busy *b = a->busy;
-    if (b->state == OWN_DRIVE && !arb_same(&b->request, by)) {
-        nack(a, b->request.requester, &b->request, b->ts, OWN_NACK_BUSY);
+    struct own_busy *b = a->busy;
+    if (b->state != OWN_DRIVE || arb_same(&b->request, by)) {
+        return;
     }
+    struct own_vector v = arb_masked(a, &b->before);
+    nodeset owner = v.owner == NODE_NONE ? 0 : nodeset_of(v.owner);
+    b->beaten |= arb_expected(a, &b->before, &b->request) & ~(a->event->directory | owner);
+    nack(a, b->request.requester, &b->request, b->ts, OWN_NACK_BUSY);
 }
 
 /* The request is pending here from now on. */
@@ -168,7 +179,9 @@ static void begin(struct arb *a, uint64_t ts, const struct own_vector *before,
 {
     struct own_busy *b = a->busy;
     uint8_t self = a->event->self;
+    nodeset beaten = b->beaten;
     arb_settle_pending(a);
+    b->beaten = beaten;
     b->ts = ts;
     b->before = *before;
     b->request = *q;
@@ -177,7 +190,10 @@ static void begin(struct arb *a, uint64_t ts, const struct own_vector *before,
     if (freezes(q->type) && (is_owner(a, before) || is_owner(a, &a->entry->vector))) {
         arb_emit(a, OWN_FX_REVOKE, 0);
     }
-    if (q->type == OWN_TRIM && q->target == self && a->have) {
+    /* It may lose its data without knowing: others go on as soon as it has ACKed. */
+    bool loses = (q->type == OWN_TRIM && q->target == self) ||
+                 (q->type == OWN_DESTROY && q->requester != self);
+    if (loses && a->have) {
         arb_emit(a, OWN_FX_SHUT, 0);
         b->shut = true;
     }
@@ -205,11 +221,11 @@ static uint8_t judge(const struct arb *a, const struct own_request *q)
     case OWN_DEGREE:
         return owner && v.degree != q->degree ? 0 : OWN_NACK_MOOT;
     case OWN_DESTROY:
-        if (!owner && replicas != 0) {
-            return OWN_NACK_MOOT;
-        }
         /* An ENTRY that is under way to who joins would bring the object back. */
-        return view->live != view->operational || view->configured_old != 0 ? OWN_NACK_BUSY : 0;
+        return (owner || replicas == 0) && view->live == view->operational &&
+                       view->configured_old == 0
+                   ? 0
+                   : OWN_NACK_MOOT;
     case OWN_NONE:
     case OWN_TYPES:
         break;
@@ -238,13 +254,14 @@ static void drive(struct arb *a, struct own_request q)
     struct own_busy *b = a->busy;
     uint8_t self = a->event->self;
     bool again = arb_pending(a) && arb_same(&b->request, &q);
-    struct own_vector before = arb_masked(a, again ? &b->before : &a->entry->vector);
+    struct own_vector before = again ? b->before : arb_masked(a, &a->entry->vector);
     uint64_t ts = next_ts(a, q.retry);
     if (ts == 0) {
         nack(a, q.requester, &q, 0, OWN_NACK_BUSY);
         return;
     }
-    q.has_data = q.has_data && nodeset_has(arb_replicas(&before), q.requester);
+    struct own_vector masked = arb_masked(a, &before);
+    q.has_data = q.has_data && nodeset_has(arb_replicas(&masked), q.requester);
     begin(a, ts, &before, &q, OWN_DRIVE);
     struct own_body *body =
         arb_send(a, arb_expected(a, &before, &q) & ~nodeset_of(self), OWN_MSG_INV, ts);
@@ -268,13 +285,12 @@ void arb_req(struct arb *a)
     }
     bool drives = arb_rule(a, OWN_RULE_SHADOW) ? nodeset_has(event->drivers, event->self)
                                                : nodeset_has(event->directory, event->self);
-    bool settled = event->settled || !arb_rule(a, OWN_RULE_ONCE);
-    bool again = arb_pending(a) && arb_same(&a->busy->request, q);
+    bool again = arb_pending(a) && arb_same(&a->busy->request, q) && !a->busy->stale;
     bool taken = arb_pending(a) && !again && arb_rule(a, OWN_RULE_VALID_DRIVES);
     if (again && q->retry <= a->busy->request.retry) {
         return; /* it is under way */
     }
-    if (a->busy == NULL || !drives || !settled || taken) {
+    if (a->busy == NULL || !drives || !arb_settled(a) || taken) {
         nack(a, q->requester, q, 0, OWN_NACK_BUSY);
         return;
     }
@@ -288,16 +304,33 @@ void arb_req(struct arb *a)
 
 /* ---- INV ---- */
 
-/* Whether the object of this INV may have been forgotten here (R13). */
+/* Whether the object of this message may have been forgotten here (R13). */
 static bool forgotten(const struct arb *a, uint64_t ts)
 {
     return a->entry->ts == 0 && !arb_pending(a) && stamp_version(ts) <= *a->event->forgot &&
            arb_rule(a, OWN_RULE_CLOCK);
 }
 
-void arb_tell(struct arb *a, uint8_t to)
+/* A new directory node, which may not have heard of the object yet. */
+static bool learns(const struct arb *a)
 {
-    struct own_body *body = arb_send(a, nodeset_of(to), OWN_MSG_VAL, a->entry->ts);
+    return nodeset_has(a->event->directory, a->event->self) &&
+           !nodeset_has(a->event->drivers, a->event->self);
+}
+
+/* The ACK of who has nothing and keeps nothing. If it took the request, two that the directory's
+ * word does not count of would replay to each other for ever what the others have forgotten. */
+static void ack_blank(struct arb *a)
+{
+    struct own_body *body = arb_send(a, nodeset_of(a->event->from), OWN_MSG_ACK, a->event->msg->ts);
+    body->vector = a->body->vector;
+    body->request = a->body->request;
+    body->replay = true;
+}
+
+void arb_tell(struct arb *a, nodeset to)
+{
+    struct own_body *body = arb_send(a, to, OWN_MSG_VAL, a->entry->ts);
     body->vector = a->entry->vector;
 }
 
@@ -308,7 +341,7 @@ static bool old_news(struct arb *a)
     uint64_t ts = event->msg->ts;
     if (a->entry->ts != 0 && ts <= a->entry->ts) {
         if (ts == a->entry->ts || arb_rule(a, OWN_RULE_STALE)) {
-            arb_tell(a, event->from);
+            arb_tell(a, nodeset_of(event->from));
         }
         arb_emit(a, OWN_FX_COUNT, OWN_STALE);
         return true;
@@ -321,7 +354,8 @@ static bool old_news(struct arb *a)
         return true;
     }
     if (!nodeset_has(event->drivers, event->self)) {
-        return false; /* it may not have heard of the object yet */
+        ack_blank(a);
+        return true;
     }
     nack(a, event->from, &a->body->request, ts, OWN_NACK_EPOCH);
     a->fx->e[a->fx->n - 1].body.replay = true;
@@ -381,8 +415,8 @@ void arb_val(struct arb *a)
 {
     uint64_t ts = a->event->msg->ts;
     struct own_vector vector = a->body->vector;
-    if ((a->entry->ts != 0 && ts <= a->entry->ts) || forgotten(a, ts) || !concerns(a, &vector) ||
-        (arb_pending(a) && ts < a->busy->ts)) {
+    if ((a->entry->ts != 0 && ts <= a->entry->ts) || (forgotten(a, ts) && !learns(a)) ||
+        !concerns(a, &vector) || (arb_pending(a) && ts < a->busy->ts)) {
         return;
     }
     if (arb_pending(a) && ts != a->busy->ts) {
@@ -397,7 +431,7 @@ void arb_val(struct arb *a)
 void arb_known(struct arb *a)
 {
     uint64_t ts = a->event->msg->ts;
-    bool late = forgotten(a, ts) && nodeset_has(a->event->drivers, a->event->self);
+    bool late = forgotten(a, ts) && !learns(a);
     if (ts <= a->entry->ts || late || !concerns(a, &a->body->vector)) {
         return;
     }

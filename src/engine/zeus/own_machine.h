@@ -46,10 +46,17 @@ nodeset arb_expected(const struct arb *a, const struct own_vector *before,
 /* The vector after the request (R1, R7). */
 struct own_vector arb_after(const struct arb *a, const struct own_vector *before,
                             const struct own_request *request);
+/* Nobody had the object before: the request creates it. */
+bool arb_creates(const struct own_vector *before);
+/* Whoever had it before is no member any more: there is nothing that could be given. */
+bool arb_lost(const struct arb *a, const struct own_vector *before);
 /* The requester's process is a member. */
 bool arb_requester_lives(const struct arb *a, const struct own_request *request);
 bool arb_same(const struct own_request *a, const struct own_request *b);
 bool arb_pending(const struct arb *a);
+/* Requests may be sent and driven (R8, R10): where nothing is pending all may have SETTLED before
+ * the commits of the dead are finished. */
+bool arb_settled(const struct arb *a);
 /* Of a retry, with jitter; doubles with every try. */
 uint64_t arb_later(const struct arb *a, uint32_t tries);
 
@@ -67,7 +74,7 @@ void arb_take(struct arb *a, uint64_t ts, const struct own_vector *vector, bool 
 void arb_forget(struct arb *a, uint64_t ts);
 void arb_settle_pending(struct arb *a);
 /* VAL of what is applied here, to who asks again (R9). */
-void arb_tell(struct arb *a, uint8_t to);
+void arb_tell(struct arb *a, nodeset to);
 
 /* ---- own_request.c ---- */
 void arb_want(struct arb *a, const struct own_request *want);

@@ -34,6 +34,7 @@ void arb_view(struct arb *a)
     if (arb_pending(a)) {
         b->state = OWN_INVALID;
         b->acked = 0;
+        b->beaten = 0;
         b->best = 0;
         b->owes = false;
         b->replays = false;
@@ -128,8 +129,7 @@ void arb_replay_nack(struct arb *a)
     const struct own_event *event = a->event;
     struct own_busy *b = a->busy;
     if (!event->alive || a->body->nack != OWN_NACK_EPOCH || !arb_pending(a) || !b->replays ||
-        event->msg->ts != b->ts ||
-        !(nodeset_has(event->drivers, event->from) || event->from == b->request.requester)) {
+        event->msg->ts != b->ts || !nodeset_has(event->drivers, event->from)) {
         return;
     }
     uint64_t ts = b->ts;

@@ -138,7 +138,7 @@ void arb_want(struct arb *a, const struct own_request *want)
     if (want->type == OWN_DESTROY && a->have) {
         arb_raise(event->clock, stamp_version(event->data.version)); /* R13 */
     }
-    if (event->settled || !arb_rule(a, OWN_RULE_ONCE)) {
+    if (arb_settled(a)) {
         send_req(a);
     } else {
         b->waits = true;
@@ -157,9 +157,8 @@ static void apply(struct arb *a, uint64_t ts, const struct own_vector *before,
                   const struct own_request *q, uint64_t kept_version)
 {
     const struct own_data *data = &a->event->data;
-    struct own_vector masked = arb_masked(a, before);
     nodeset others = (arb_expected(a, before, q) | nodeset_of(a->event->from)) & ~own_bit(a);
-    if (moves(q) && arb_replicas(&masked) == 0) {
+    if (moves(q) && arb_creates(before)) {
         uint64_t version = arb_rule(a, OWN_RULE_CLOCK) ? *a->event->clock + 1 : 1;
         arb_emit(a, OWN_FX_INSTALL, 0)->ts = stamp_make(version, 0);
         a->have = true;
@@ -202,7 +201,7 @@ static void complete(struct arb *a)
     if (!nodeset_within(expected, b->mine_acked)) {
         return;
     }
-    bool needs = moves(&q) && arb_replicas(&masked) != 0 && !(q.has_data && a->have);
+    bool needs = moves(&q) && !arb_creates(&before) && !(q.has_data && a->have);
     if (needs && b->mine_data == 0) {
         /* It was a replica when it asked, and is none any more: the driver makes another request of
          * it. (Nobody sent data, of an object that somebody has: no correct member does that.) */
@@ -307,20 +306,16 @@ void arb_want_resp(struct arb *a)
     }
     if (a->entry->ts >= ts) {
         if (arb_rule(a, OWN_RULE_RESP_AGAIN)) {
-            arb_tell(a, event->from);
+            arb_tell(a, nodeset_of(event->from));
         }
         return;
     }
     bool mine = is_mine(a);
     if (!mine && a->entry->ts == 0 && stamp_version(ts) <= *event->forgot) {
-        struct own_body *nack = arb_send(a, nodeset_of(event->from), OWN_MSG_NACK, ts);
-        nack->request = q;
-        nack->nack = OWN_NACK_EPOCH;
-        nack->replay = true;
-        return;
+        return; /* over and forgotten: no correct member still has it to say */
     }
-    struct own_vector masked = arb_masked(a, &body->vector);
-    bool needs = moves(&q) && arb_replicas(&masked) != 0 && !(q.has_data && a->have);
+    bool lost = moves(&q) && arb_lost(a, &body->vector);
+    bool needs = moves(&q) && !lost && !arb_creates(&body->vector) && !(q.has_data && a->have);
     if (needs && !body->value && !a->have) {
         return; /* no correct member says so without the data; it asks again */
     }
@@ -329,7 +324,7 @@ void arb_want_resp(struct arb *a)
     }
     apply(a, ts, &body->vector, &q, body->value ? body->version : 0);
     if (mine) {
-        done(a, 0);
+        done(a, lost ? OWN_NACK_LOST : 0);
     }
 }
 
@@ -356,7 +351,7 @@ void arb_want_go(struct arb *a)
     if (!open_request(a) || !b->waits || b->mine_due_us > a->event->now_us) {
         return;
     }
-    if (a->event->settled) {
+    if (arb_settled(a)) {
         send_again(a);
     } else {
         b->mine_due_us = 0; /* all SETTLED will say when */
