@@ -318,6 +318,27 @@ bool node_homes(const struct node *node, uint32_t space, struct slot_home *homes
 struct store *node_store(struct node *node, uint32_t space);
 struct store_thread *worker_store_thread(struct worker *worker, uint32_t space);
 
+/* Of a space whose objects have owners, likewise: the store of entries (NULL: there is none), and
+ * what a node knows of one object. The threads are registered with the two stores and offline. No
+ * worker may be in a poll. */
+struct owned_look {
+    struct own_entry entry; /* ts 0: none */
+    struct own_busy busy;   /* what is going on */
+    struct key_meta meta;   /* of the data, ... */
+    bool have;              /* ... if there is any */
+    nodeset directory;      /* by the view that worker 0 has adopted */
+};
+struct store *node_directory(struct node *node, uint32_t space);
+void node_owned_look(struct node *node, uint32_t space, struct store_thread *data,
+                     struct store_thread *entries, struct bytes key, struct owned_look *look_out);
+/* Slots of the pipelines of such a space on all workers. */
+struct pipes_look {
+    uint32_t held, sent, part;    /* own; part: SENT, and some have ACKed */
+    uint32_t stored;              /* followed, the coordinator lives */
+    uint32_t replay, replay_part; /* the same, it is dead */
+};
+void node_pipes_look(struct node *node, uint32_t space, struct pipes_look *look_out);
+
 /* The home of a slot of a space whose keys have homes, by this node's map, and that map's version;
  * 0: it has none yet. Any thread. */
 struct slot_home node_home(const struct node *node, uint32_t space, uint32_t slot);

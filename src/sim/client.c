@@ -786,7 +786,7 @@ static void answered_well(struct world *world, struct sim_op *op, struct client 
 }
 
 /* Whether an honest node may give this error. */
-static bool may_fail(const struct world *world, const struct sim_op *op)
+static bool may_fail(struct world *world, const struct sim_op *op)
 {
     bool settled = op->begin_us > world->settled_us;
     switch (op->err) {
@@ -796,6 +796,10 @@ static bool may_fail(const struct world *world, const struct sim_op *op)
     case HK_ERR_LOADING:
         return !settled;
     case HK_ERR_LOSTSLOT:
+        if (owned_on(world) && owned_key_lost(world, owned_key(world, op->key))) {
+            world->owned.lost = true;
+            return true;
+        }
         return homed_on(world) && (!settled || homed_key_lost(world, op->key));
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:

@@ -348,12 +348,23 @@ struct deal *deal_read_all(struct world *world, struct trader *trader, uint32_t 
 
 /* ---- What came of it ---- */
 
+bool deal_writes(const struct deal *deal, uint32_t key)
+{
+    for (uint32_t i = 0; i < deal->request.ops_n; i++) {
+        if (deal->ops[i].kind != OP_GET && deal->items[i].key == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* own: the deal writes the key as well; then the version is that of its own write. */
 static const char *understand_read(const struct world *world, struct deal_item *item,
-                                   const struct answer *answer)
+                                   const struct answer *answer, bool own)
 {
     item->there = answer->kind == ANSWER_VALUE;
     if (answer->kind == ANSWER_NIL) {
-        return item->version == 0 ? NULL : "a version of what is not there";
+        return item->version == 0 || own ? NULL : "a version of what is not there";
     }
     if (!item->there) {
         return "an answer that is no value";
@@ -372,7 +383,7 @@ static const char *understand_one(const struct world *world, struct deal *deal, 
     item->version = version;
     switch (deal->ops[i].kind) {
     case OP_GET:
-        return understand_read(world, item, answer);
+        return understand_read(world, item, answer, deal_writes(deal, item->key));
     case OP_ADD:
         return answer->kind == ANSWER_NUMBER ? NULL : "a sum that is no number";
     case TXN_OP_RENAME:

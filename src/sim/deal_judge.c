@@ -50,9 +50,49 @@ static bool is_wanted(const struct world *world, const struct deal *deal, uint32
     return deal->begin_us > 2 * from && deal->begin_us <= 2 * to;
 }
 
+/* The version under which each number was written, as far as anybody knows: by number from FIRST
+ * on. */
+struct versions {
+    uint64_t *at;
+    size_t n;
+};
+
+static void note_version(struct versions *versions, const struct deal_item *item)
+{
+    size_t i = (size_t)(item->number - DEAL_FIRST_NUMBER);
+    if (i < versions->n && item->version != 0) {
+        versions->at[i] = item->version;
+    }
+}
+
+static void note_versions(const struct world *world, const struct deal *deal,
+                          struct versions *versions)
+{
+    for (uint32_t i = 0; deal->outcome == TXN_COMMITTED && i < deal->request.ops_n; i++) {
+        const struct deal_item *item = &deal->items[i];
+        bool writes = deal->ops[i].kind == OP_SET;
+        bool reads = deal->ops[i].kind == OP_GET && item->there;
+        if (item->key < world->setup.traded && deal->kind != DEAL_FETCH &&
+            (writes || (reads && !deal_writes(deal, item->key)))) {
+            note_version(versions, item);
+        }
+    }
+}
+
+/* A read of a key that its own deal writes. Its answer names the version of the write; that of what
+ * it saw follows from the number. False: nobody knows it. */
+static bool find_version(const struct versions *versions, const struct deal_item *item,
+                         uint64_t *version_out)
+{
+    size_t i = (size_t)(item->number - DEAL_FIRST_NUMBER);
+    *version_out = item->there && i < versions->n ? versions->at[i] : 0;
+    return !item->there || *version_out != 0;
+}
+
 /* Reads and writes of traded keys; what was watched was read at the moment of the deal, if that
  * took effect. Returns how many. */
-static uint32_t list_ops(const struct world *world, const struct deal *deal, struct txn_op *ops_out)
+static uint32_t list_ops(const struct world *world, const struct deal *deal,
+                         const struct versions *versions, struct txn_op *ops_out)
 {
     bool committed = deal->outcome == TXN_COMMITTED;
     uint32_t n = 0;
@@ -75,11 +115,15 @@ static uint32_t list_ops(const struct world *world, const struct deal *deal, str
             /* That it was written says that it had not been there. */
             ops_out[n++] = (struct txn_op){.kind = TXN_READ, .key = item->key};
         }
+        uint64_t version = item->version;
+        if (!writes && deal_writes(deal, item->key) && !find_version(versions, item, &version)) {
+            continue;
+        }
         ops_out[n++] = (struct txn_op){
             .kind = writes ? TXN_WRITE : TXN_READ,
             .key = item->key,
             .value = writes || item->there ? (uint64_t)item->number : 0,
-            .version = committed ? item->version : 0,
+            .version = committed ? version : 0,
         };
     }
     return n;
@@ -110,10 +154,17 @@ void deal_judge(struct world *world, uint32_t life)
     struct txn_op *ops = calloc(ts->deals_n * 3 * DEAL_OPS_MAX + 1, sizeof *ops);
     struct txn_history history = {.txns = txns, .recording = TXN_VERSIONS};
     HK_ASSERT(txns != NULL && ops != NULL);
+    struct versions versions = {.n = (size_t)(ts->next_number - DEAL_FIRST_NUMBER)};
+    versions.at = calloc(versions.n + 1, sizeof *versions.at);
+    HK_ASSERT(versions.at != NULL);
+    for (size_t i = 0; i < ts->deals_n; i++) {
+        note_versions(world, ts->deals[i], &versions);
+    }
     size_t used = 0;
     for (size_t i = 0; i < ts->deals_n; i++) {
         const struct deal *deal = ts->deals[i];
-        uint32_t n = is_wanted(world, deal, life) ? list_ops(world, deal, ops + used) : 0;
+        uint32_t n =
+            is_wanted(world, deal, life) ? list_ops(world, deal, &versions, ops + used) : 0;
         if (n == 0) {
             continue;
         }
@@ -140,6 +191,7 @@ void deal_judge(struct world *world, uint32_t life)
     if (world->result->verdict == SIM_VIOLATION && trace_wanted(&world->trace)) {
         txn_history_print(&history, world->trace.to);
     }
+    free(versions.at);
     free(ops);
     free(txns);
 }

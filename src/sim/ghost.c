@@ -262,8 +262,8 @@ static void check_acknowledged(struct machine *m, const struct sim_op *op,
                                const struct node_status *status)
 {
     struct world *world = m->world;
-    if (world->setup.sequential || homed_on(world)) {
-        return; /* a majority has it, or its home */
+    if (world->setup.sequential || homed_on(world) || owned_on(world)) {
+        return; /* a majority has it, or its home, or its replicas */
     }
     const struct view *taken = find_view(&world->ghost, status->view.generation, op->epoch);
     uint64_t ts = taken == NULL ? 0 : written_ts(m, op);
@@ -519,6 +519,7 @@ void ghost_polled(struct machine *m, uint32_t worker)
         check_acknowledged(m, op, &status);
     }
     homed_polled(m, worker);
+    owned_polled(m);
 }
 
 void ghost_ended(struct machine *m)
@@ -645,6 +646,9 @@ bool ghost_may_lose(const struct world *world, uint8_t node)
     if (view == NULL) {
         return may_lose_before_first(world);
     }
+    if (!owned_may_lose(world, node)) {
+        return false;
+    }
     nodeset members = 0;
     nodeset steady = 0;
     for (uint8_t i = 0; i < world->setup.machines; i++) {
@@ -677,6 +681,9 @@ nodeset ghost_whole_members(const struct world *world)
         }
     }
     whole &= ~pending_drops(world);
+    for (nodeset rest = owned_on(world) ? whole : 0; rest != 0; rest &= rest - 1) {
+        whole = owned_whole(world, nodeset_first(rest)) ? whole : whole & ~(rest & -rest);
+    }
     return world->setup.sequential ? level_members(world, whole) : whole;
 }
 

@@ -51,7 +51,8 @@ void ghost_follow(const struct machine *from, const struct machine *to);
 bool ghost_may_lose(const struct world *world, uint8_t node);
 /* The operational members of the newest view that live, hold it, are not about to leave, and that
  * no view under way leaves out: each holds all that was acknowledged. Of an engine that commits by
- * majorities these need not, so there only those that do are meant. 0 while it has two configured
+ * majorities these need not, nor of one whose objects have owners, so there only those that do are
+ * meant. 0 while it has two configured
  * sets. */
 nodeset ghost_whole_members(const struct world *world);
 /* Whether a majority of processes has been replaced, view after view, faster than a log can be

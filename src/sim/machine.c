@@ -248,7 +248,8 @@ static void configure_engine(struct machine *m)
     const struct engines_options options = {.mlt_us = m->world->config->lanes ? 16 * s->lease_us
                                                                               : s->mlt_us,
                                             .grace_us = s->grace_us,
-                                            .ack_to_all = s->o3};
+                                            .ack_to_all = s->o3,
+                                            .degree = s->degree};
     engines_configure(s->engine, &options, config);
     m->process->ops = *s->engine;
     if (m->world->config->lanes) {
@@ -262,6 +263,9 @@ static void configure_engine(struct machine *m)
         config->zab.rules_off = m->world->config->engine_rules_off;
     } else if (s->engine == &galene_ops) {
         config->galene.rules_off = m->world->config->engine_rules_off;
+    } else if (s->engine == &zeus_ops) {
+        config->zeus.own.rules_off = m->world->config->engine_rules_off;
+        config->zeus.commit.rules_off = m->world->config->engine_rules_off >> OWN_RULES;
     }
 }
 
@@ -310,6 +314,7 @@ static void describe_node(struct machine *m, struct node_config *config)
         .engine = &m->process->engine,
         .async_reads = s->async,
         .hot = s->hot,
+        .owned = s->owned,
         .store = {.memory_max = s->memory_max,
                   .value_bytes_max = 65536,
                   .seed = random_next(chance)},
@@ -368,11 +373,17 @@ void machine_start(struct machine *m)
     if (err == HK_OK) {
         err = store_thread_register(node_store(m->node, 0), &m->eye);
     }
+    if (err == HK_OK && node_directory(m->node, 0) != NULL) {
+        err = store_thread_register(node_directory(m->node, 0), &m->eye_entries);
+    }
     if (err != HK_OK) {
         world_violation(world, "node %u cannot start: %s", m->id, hk_err_name(err));
         return;
     }
     store_offline(m->eye);
+    if (m->eye_entries != NULL) {
+        store_offline(m->eye_entries);
+    }
     m->state = m->pauses > 0 ? MACHINE_PAUSED : MACHINE_UP;
     for (uint32_t i = 0; i < m->workers; i++) {
         machine_notice(m, i);
@@ -398,6 +409,11 @@ void machine_stop(struct machine *m, bool kill)
     store_online(m->eye);
     store_thread_unregister(m->eye);
     m->eye = NULL;
+    if (m->eye_entries != NULL) {
+        store_online(m->eye_entries);
+        store_thread_unregister(m->eye_entries);
+        m->eye_entries = NULL;
+    }
     node_destroy(m->node);
     m->node = NULL;
     free(m->process);
@@ -614,6 +630,8 @@ void machine_poll(struct machine *m, uint32_t worker)
         machine_wipe(m);
     } else if (m->busy > 0 && (m->left || m->wipes)) {
         release_outputs(m, m->outputs_n);
+    } else if (death_strikes(m)) {
+        return;
     } else if (m->trap == TRAP_NONE || m->outputs_n == 0 || !fault_snap(m)) {
         release_outputs(m, m->outputs_n);
         plan_next_poll(m, worker, &result, stale);

@@ -78,7 +78,8 @@ struct machine {
     enum machine_state state;
     struct node *node; /* NULL: down */
     struct process *process;
-    struct store_thread *eye; /* the simulator's own registration with the node's store */
+    struct store_thread *eye; /* the simulator's own registration with the node's store, ... */
+    struct store_thread *eye_entries; /* ... and with its directory, if it has one */
     uint64_t nonce;
     uint32_t incarnation;
     uint64_t started_us;

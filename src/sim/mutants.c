@@ -10,6 +10,7 @@
 #include "engine/galene/homes.h"
 #include "engine/hermes/hermes.h"
 #include "engine/zab/zab.h"
+#include "engine/zeus/zeus.h"
 #include "node/engines.h"
 #include "node/node.h"
 #include "view/machine.h"
@@ -32,6 +33,8 @@ static const struct family families[] = {
     {"zab", zab_rule_names, ZAB_RULES, OWNER_ENGINE, 0},
     {"galene", galene_rule_names, GALENE_RULES, OWNER_ENGINE, 0},
     {"galene", galene_homes_rule_names, GALENE_HOMES_RULES, OWNER_ENGINE, GALENE_RULES},
+    {"zeus:own", own_rule_names, OWN_RULES, OWNER_ENGINE, 0},
+    {"zeus:commit", commit_rule_names, COMMIT_RULES, OWNER_ENGINE, OWN_RULES},
 };
 #define FAMILIES (sizeof families / sizeof families[0])
 
@@ -138,7 +141,8 @@ static const struct mutant_hint hints[] = {
 
 #define RULES                                                                                      \
     ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES + (uint32_t)CRAQ_RULES + \
-     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES + (uint32_t)GALENE_HOMES_RULES)
+     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES + (uint32_t)GALENE_HOMES_RULES +                 \
+     (uint32_t)OWN_RULES + (uint32_t)COMMIT_RULES)
 
 /* Flipped operators come after the rules. */
 static uint32_t flips_count(void)

@@ -218,6 +218,9 @@ static bool compare_replicas(const struct world *world, struct replica *replicas
 
 bool replicas_equal(struct world *world, struct text *why_out)
 {
+    if (owned_on(world)) {
+        return owned_equal(world, why_out);
+    }
     struct replica replicas[SIM_NODES_MAX];
     uint32_t n = 0;
     for (nodeset rest = world->operator.wanted; rest != 0; rest &= rest - 1) {

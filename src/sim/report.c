@@ -51,6 +51,7 @@ static void add_stats(struct sim_stats *sum, const struct sim_stats *stats)
     sum->deals_aborted += stats->deals_aborted;
     sum->deals_unknown += stats->deals_unknown;
     sum->audits += stats->audits;
+    sum->deaths += stats->deaths;
     sum->polls += stats->polls;
     sum->frames += stats->frames;
     sum->messages += stats->messages;

@@ -184,8 +184,12 @@ static void not_well(struct world *world)
     if (world->phase == PHASE_EQUAL) {
         (void)replicas_equal(world, &why);
     }
-    if (ghost_stranded(world) || (world->setup.sequential && ghost_turned_over(world))) {
-        world_end(world, SIM_STRANDED, "a majority of the members is gone:%s", text_string(&why));
+    if (ghost_stranded(world) || world->owned.lost ||
+        (world->setup.sequential && ghost_turned_over(world))) {
+        world_end(world, SIM_STRANDED, "%s:%s",
+                  world->owned.lost ? "an object has lost all its replicas"
+                                    : "a majority of the members is gone",
+                  text_string(&why));
     } else {
         world_violation(world, "faults ended %" PRIu64 " ms ago, and the world does not %s:%s",
                         (world->now_us - world->healed_us) / 1000, wants[world->phase],
@@ -443,6 +447,7 @@ static void world_init(struct world *world, const struct sim_config *config, uin
     }
     crowd_init(world);
     traders_init(world);
+    death_init(world);
 }
 
 static void world_deinit(struct world *world)
@@ -459,6 +464,7 @@ static void world_deinit(struct world *world)
     heap_deinit(&world->heap);
     crowd_deinit(world);
     traders_deinit(world);
+    death_deinit(world);
     ghost_deinit(&world->ghost);
     homed_deinit(&world->homed);
 }

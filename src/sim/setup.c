@@ -459,6 +459,14 @@ static void draw_owned(struct drawing *d, bool trade)
     /* So many that no minority of crashes takes all replicas of an object. */
     uint64_t least = (s->nodes - 1) / 2 + 1;
     bool few = chance(&own, 600);
+    s->owned = (struct owned_config){
+        .busy_max = chance(&own, 850) ? 96 : (uint32_t)between(&own, 4, 16),
+        .quantum_us = (uint32_t)between(&own, 1, 300),
+        .quantum_most_us = (uint32_t)between(&own, 300, 3000),
+        .window_us = (uint32_t)between(&own, 1000, 20000),
+        .grace_us = between(&own, 2000, 60000),
+        .walk_us = between(&own, 2000, 40000),
+    };
     s->degree = few ? (uint8_t)between(&own, least, s->nodes) : 0;
 }
 

@@ -124,6 +124,7 @@ struct setup {
     uint32_t trade_window; /* deals that a trader has under way at most */
     uint32_t round_deals;  /* of each trader in each round */
     uint8_t degree;        /* of the space; 0: as many replicas as the protocol thinks best */
+    struct owned_config owned;
     /* Faults. */
     struct weather weather;
     struct setup_clock clocks[SIM_NODES_MAX];

@@ -137,7 +137,11 @@ static void print_traders(const struct setup *s, struct text *to)
 {
     text_add(to, "  traders: %u, rounds of %u, window %u, %u keys, %u accounts; ", s->traders,
              s->round_deals, s->trade_window, s->traded, s->accounts);
-    text_add(to, "degree %u\n", s->degree);
+    text_add(to, "degree %u, records %u,", s->degree, s->owned.busy_max);
+    print_ms(to, "quantum", s->owned.quantum_us);
+    print_ms(to, "grace", s->owned.grace_us);
+    print_ms(to, "walk", s->owned.walk_us);
+    text_add(to, "\n");
 }
 
 void setup_print(const struct setup *s, struct text *to)

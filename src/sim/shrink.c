@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/death.h"
 #include "sim/mutants.h"
 #include "sim/setup.h"
 
@@ -231,6 +232,11 @@ void shrink_options(const struct sim_config *config, struct text *to)
     }
     add_number("--clients", config->clients_max, to);
     add_number("--keys", config->keys_max, to);
+    if (config->death != 0) {
+        char name[DEATH_NAME_BYTES];
+        death_name(config->death, name);
+        text_add(to, " --death '%s'", name);
+    }
     add_number("--until", config->until, to);
     text_add(to, "%s%s", config->lanes ? " --lanes" : "", config->tamper ? " --tamper" : "");
 }

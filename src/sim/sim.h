@@ -72,6 +72,7 @@ struct sim_config {
     enum sim_choice async; /* [H] 4.3.6: a majority confirms reads */
     bool lanes;            /* for tests: an engine that does without order gets it, and so does
                               not need to send anything again */
+    uint32_t death;        /* a case of sim/death.h; 0: none */
     bool tamper;           /* for tests: one read is recorded wrongly, which must be noticed */
     bool waver;            /* for tests: the run has another hash than it should */
     bool trade;  /* for tests: an engine without transactions gets traders, whose deals are single
@@ -106,6 +107,7 @@ struct sim_stats {
     uint64_t deals_aborted; /* certainly without effect */
     uint64_t deals_unknown;
     uint64_t audits; /* of the bank */
+    uint64_t deaths; /* that sim_config.death asked for */
     uint64_t polls;
     uint64_t frames;   /* sent */
     uint64_t messages; /* inside them */

@@ -6,6 +6,7 @@
 #include "base/meta.h"
 #include "engine/hermes/hermes.h"
 #include "engine/hermes/messages.h"
+#include "engine/zeus/zeus.h"
 #include "sim/world.h"
 #include "view/message.h"
 #include "wire/lane.h"
@@ -114,6 +115,14 @@ static void print_view_msg(FILE *to, struct bytes body)
     }
 }
 
+static const char *owned_name(uint8_t kind)
+{
+    if (kind >= COMMIT_MSG_INV) {
+        return kind < COMMIT_MSG_END ? commit_kind_names[kind - COMMIT_MSG_INV] : "?";
+    }
+    return kind > 0 && kind < OWN_MSG_END ? own_kind_names[kind] : "?";
+}
+
 const char *trace_msg_name(const struct world *world, uint8_t kind)
 {
     switch (kind) {
@@ -122,6 +131,9 @@ const char *trace_msg_name(const struct world *world, uint8_t kind)
     case MSG_CHUNK:
         return "CHUNK";
     default:
+        if (world->setup.engine == &zeus_ops) {
+            return owned_name(kind);
+        }
         return world->setup.engine == &hermes_ops && kind > 0 && kind < HERMES_KIND_END
                    ? hermes_kind_names[kind]
                    : "?";
@@ -136,6 +148,32 @@ static void print_key(FILE *to, struct bytes key)
         n++;
     }
     fprintf(to, " key %.*s/%" PRIu32, (int)n, n > 0 ? (const char *)key.at : "", key.n);
+}
+
+/* What a message of ownership says beside its key. */
+static void print_owned(FILE *to, const struct msg *m)
+{
+    static const char *const types[OWN_TYPES] = {"-",    "OWNER",  "READER",
+                                                 "TRIM", "DEGREE", "DESTROY"};
+    struct own_body b;
+    own_body_decode(m, &b);
+    fprintf(to, " %s by %u.%" PRIu32 " seq %" PRIu32 ".%" PRIu32, types[b.request.type],
+            b.request.requester, b.request.admitted, b.request.seq, b.request.retry);
+    if (b.request.type == OWN_TRIM) {
+        fprintf(to, " of %u", b.request.target);
+    }
+    fprintf(to, "%s%s vector %u", b.request.has_data ? " has data" : "",
+            b.request.create ? " creates" : "", b.vector.owner);
+    print_set(to, "+", b.vector.readers);
+    fprintf(to, " of %" PRIu32, b.vector.epoch);
+    if (b.version != 0) {
+        fprintf(to, " version %" PRIu64 ".%" PRIu32 "%s", stamp_version(b.version),
+                stamp_cid(b.version), b.value ? " with value" : "");
+    }
+    fprintf(to, "%s%s", b.replay ? " replay" : "", b.owner ? " from the owner" : "");
+    if (b.nack != 0) {
+        fprintf(to, " because %u", b.nack);
+    }
 }
 
 static void print_batch(struct world *world, struct bytes body)
@@ -156,7 +194,10 @@ static void print_batch(struct world *world, struct bytes body)
         if (m.key.n > 0) {
             print_key(to, m.key);
         }
-        if (m.value.n > 0 || m.vflags != 0) {
+        if (world->setup.engine == &zeus_ops && m.kind > 0 && m.kind < OWN_MSG_RECOVERED &&
+            own_msg_invalid(&m) == NULL) {
+            print_owned(to, &m);
+        } else if (m.value.n > 0 || m.vflags != 0) {
             uint64_t head = 0;
             for (uint32_t i = 0; i < m.value.n && i < 8; i++) {
                 head |= (uint64_t)m.value.at[i] << 8 * i;

@@ -57,7 +57,7 @@ void traders_init(struct world *world)
 {
     struct traders *ts = &world->traders;
     const struct setup *s = &world->setup;
-    ts->next_number = 1000;
+    ts->next_number = DEAL_FIRST_NUMBER;
     for (uint32_t i = 0; i < s->traded + s->accounts; i++) {
         struct trade_key *k = &ts->keys[i];
         int n = snprintf((char *)k->bytes, sizeof k->bytes, "%s-%" PRIu32,
@@ -488,8 +488,18 @@ static void answered_well(struct world *world, struct deal *deal, struct trader 
     }
 }
 
+static bool any_lost(const struct world *world, const struct deal *deal)
+{
+    for (uint32_t i = 0; i < deal->request.ops_n; i++) {
+        if (owned_key_lost(world, deal->ops[i].key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether an honest node may give this error. */
-static bool may_fail(const struct world *world, const struct deal *deal)
+static bool may_fail(struct world *world, const struct deal *deal)
 {
     bool settled = deal->queued_us > world->settled_us;
     switch (deal->err) {
@@ -499,7 +509,8 @@ static bool may_fail(const struct world *world, const struct deal *deal)
     case HK_ERR_LOADING:
         return !settled;
     case HK_ERR_LOSTSLOT:
-        return !settled;
+        world->owned.lost = any_lost(world, deal) || world->owned.lost;
+        return world->owned.lost;
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:
     case HK_ERR_BUSY: /* contention outlasted its patience: try again */

@@ -26,6 +26,7 @@ struct world;
 #define DEAL_OPS_MAX 12u
 #define TRADED_MAX 8u
 #define ACCOUNTS_MAX 6u
+#define DEAL_FIRST_NUMBER INT64_C(1000)
 #define ACCOUNT_MONEY INT64_C(1000) /* in each when the bank opens */
 
 enum deal_kind {
@@ -154,6 +155,8 @@ const char *deal_understand(struct world *world, struct deal *deal, const struct
 /* Committed: what follows from it, or NULL. */
 struct deal *deal_follow(struct world *world, struct trader *trader, const struct deal *deal);
 bool deal_updates(const struct deal *deal);
+/* Whether it changes that key. */
+bool deal_writes(const struct deal *deal, uint32_t key);
 void deal_describe(const struct deal *deal, char *to, size_t size);
 void deal_destroy(struct deal *deal);
 

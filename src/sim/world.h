@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "sim/client.h"
+#include "sim/death.h"
 #include "sim/faults.h"
 #include "sim/ghost.h"
 #include "sim/heap.h"
@@ -15,6 +16,7 @@
 #include "sim/machine.h"
 #include "sim/network.h"
 #include "sim/operator.h"
+#include "sim/owned.h"
 #include "sim/setup.h"
 #include "sim/sim.h"
 #include "sim/trace.h"
@@ -75,6 +77,8 @@ struct world {
     struct fault_run faults[PLAN_MAX];
     struct ghost ghost;
     struct homed homed;
+    struct owned owned;
+    struct death death;
     struct trace trace;
     /* Streams of chance of their own, so that what one part draws does not shift the others. */
     struct random chance_network, chance_schedule, chance_clients, chance_machines, chance_faults;

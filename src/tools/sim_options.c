@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "node/engines.h"
+#include "sim/death.h"
 #include "sim/mutants.h"
 #include "tools/commands.h"
 
@@ -20,7 +21,7 @@ static const char help[] =
     "what the clients saw, what the nodes hold, and that all is well again after the faults.\n"
     "Exit status: 0 no violation, 1 a violation, 2 a wrong option.\n"
     "\n"
-    "  --engine NAME     the engine: hermes (default), craq, zab, galene\n"
+    "  --engine NAME     the engine: hermes (default), craq, zab, galene, zeus\n"
     "  --nodes N         nodes of the cluster, 1 to 9 (3)\n"
     "  --workers N       workers of each node, 1 to 3 (drawn by the seed)\n"
     "  --seeds N         how many seeds (100)\n"
@@ -36,6 +37,7 @@ static const char help[] =
     "                    as with them\n"
     "  --skip-faults LIST    the same with kinds of fault\n"
     "  --clients N, --keys N     at most so many of what the seed draws\n"
+    "  --death CASE      the first process that is found in a state of zeus' tables dies there\n"
     "  --until STEP      ends each run before this step, and checks its history\n"
     "  --no-shrink       does not look for a smaller run that violates the same\n"
     "  --trace           with --replay: prints everything that happens\n"
@@ -69,6 +71,7 @@ enum option_id {
     OPTION_SKIP_FAULTS,
     OPTION_CLIENTS,
     OPTION_KEYS,
+    OPTION_DEATH,
     OPTION_UNTIL,
     OPTION_NO_SHRINK,
     OPTION_LANES,
@@ -101,6 +104,7 @@ static const struct option long_options[] = {
     {"skip-faults", required_argument, NULL, OPTION_SKIP_FAULTS},
     {"clients", required_argument, NULL, OPTION_CLIENTS},
     {"keys", required_argument, NULL, OPTION_KEYS},
+    {"death", required_argument, NULL, OPTION_DEATH},
     {"until", required_argument, NULL, OPTION_UNTIL},
     {"no-shrink", no_argument, NULL, OPTION_NO_SHRINK},
     {"lanes", no_argument, NULL, OPTION_LANES},
@@ -273,6 +277,21 @@ static bool parse_mutant(const char *name, struct sim_config *config)
     return true;
 }
 
+static bool parse_death(const char *name, uint32_t *death_out)
+{
+    *death_out = death_find(name);
+    if (*death_out != 0) {
+        return true;
+    }
+    fprintf(stderr, "horkos sim: there is no case \"%s\"; known are:\n", name);
+    for (uint32_t i = 1; i <= death_cases(); i++) {
+        char known[DEATH_NAME_BYTES];
+        death_name(i, known);
+        fprintf(stderr, "  %s\n", known);
+    }
+    return false;
+}
+
 /* What is left out of runs; false: it is none of these options. */
 static bool parse_smaller(int id, const char *text, struct sim_options *o, bool *good_out)
 {
@@ -290,6 +309,9 @@ static bool parse_smaller(int id, const char *text, struct sim_options *o, bool 
         return true;
     case OPTION_KEYS:
         *good_out = parse_small("keys", text, 1, 100, &c->keys_max);
+        return true;
+    case OPTION_DEATH:
+        *good_out = parse_death(text, &c->death);
         return true;
     case OPTION_UNTIL:
         *good_out = parse_number("until", text, 1, UINT64_C(1) << 62, &c->until);
