@@ -1,7 +1,7 @@
 /* Deaths of processes at chosen moments of the two machines of Zeus: a case names a role in what is
  * going on, a state of the tables in docs/protocols/zeus.md and zeus-commit.md, and the request
- * that it is about. The first process that is found there after a poll is killed on the spot, when none,
- * some or all of what the poll put out has left. */
+ * that it is about. The first process that is found there after a poll is killed on the spot, when
+ * none, some or all of what the poll put out has left. */
 #ifndef HORKOS_SIM_DEATH_H
 #define HORKOS_SIM_DEATH_H
 

@@ -71,7 +71,8 @@ void arb_take(struct arb *a, uint64_t ts, const struct own_vector *vector, bool 
         arb_emit(a, OWN_FX_DROP, 0);
         a->have = false;
     }
-    if (replica && a->have) {
+    bool frozen = a->busy != NULL && a->busy->mine.type == OWN_DESTROY && v.owner == self;
+    if (replica && a->have && !frozen) {
         arb_emit(a, OWN_FX_GRANT, v.owner == self ? OWN_OWNER : OWN_READER);
     }
     if (a->busy != NULL && a->busy->shut) {

@@ -35,10 +35,22 @@ static void forget_acks(struct own_busy *b)
     b->best_owner = false;
 }
 
+/* The tombstone that was not destroyed can be written again. */
+static void thaw(struct arb *a)
+{
+    struct own_vector v = arb_masked(a, &a->entry->vector);
+    if (a->have && v.owner == a->event->self && !arb_pending(a)) {
+        arb_emit(a, OWN_FX_GRANT, OWN_OWNER);
+    }
+}
+
 static void done(struct arb *a, uint8_t code)
 {
     struct own_busy *b = a->busy;
     if (b != NULL) {
+        if (b->mine.type == OWN_DESTROY && code != 0) {
+            thaw(a);
+        }
         forget_acks(b);
         b->mine = (struct own_request){.type = OWN_NONE};
         b->mine_epoch = 0;
@@ -106,7 +118,7 @@ static bool may_ask(const struct arb *a, const struct own_request *want)
     case OWN_DEGREE:
         return owner;
     case OWN_DESTROY:
-        return owner ? a->event->data.tombstone : arb_replicas(&v) == 0;
+        return owner ? a->event->data.tombstone && !a->event->data.busy : arb_replicas(&v) == 0;
     case OWN_NONE:
     case OWN_TYPES:
         break;
@@ -136,6 +148,8 @@ void arb_want(struct arb *a, const struct own_request *want)
     b->mine_epoch = event->view->epoch;
     b->tries = 0;
     if (want->type == OWN_DESTROY && a->have) {
+        /* Nobody may write it from now on: it would be destroyed with what was written. */
+        arb_emit(a, OWN_FX_REVOKE, 0);
         arb_raise(event->clock, stamp_version(event->data.version)); /* R13 */
     }
     if (arb_settled(a)) {
