@@ -219,6 +219,9 @@ void own_aside(struct worker *w, const struct msg *msg)
     case OWN_ASIDE_LOOK:
         own_walk_look(w, msg->space, msg->key, hash, msg->arg != 0);
         break;
+    case OWN_ASIDE_INVITE:
+        own_invite(w, msg->space, msg->key, hash);
+        break;
     }
 }
 
@@ -403,7 +406,8 @@ void own_freed(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
 
 /* ---- Looking ---- */
 
-nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+/* By the entry here, masked; without one nobody is anything. */
+static struct own_vector vector_of(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
 {
     struct store_value v;
     uint64_t buffer[2];
@@ -411,11 +415,37 @@ nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t 
                          sizeof buffer, &v);
     HK_ASSERT(err == HK_OK);
     if (!v.found) {
-        return 0;
+        return (struct own_vector){.owner = NODE_NONE};
     }
     struct own_entry entry = own_entry_of(&v.meta, v.value);
-    struct own_vector vector = own_masked(&entry.vector, &w->view);
-    return vector.readers & ~nodeset_of(w->node->config.self);
+    return own_masked(&entry.vector, &w->view);
+}
+
+nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    return vector_of(w, space, key, hash).readers & ~nodeset_of(w->node->config.self);
+}
+
+bool own_replicated(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    struct own_vector vector = vector_of(w, space, key, hash);
+    uint32_t have = nodeset_count(vector.readers & ~nodeset_of(w->node->config.self)) + 1;
+    uint32_t shall = own_degree(w, space, &vector);
+    uint32_t most = nodeset_count(w->view.operational);
+    uint32_t enough = (nodeset_count(w->view.configured) - 1) / 2 + 1;
+    enough = shall < enough ? shall : enough;
+    return have >= (most < enough ? most : enough);
+}
+
+void own_replicate(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    struct msg m = {.space = space, .flags = OWN_ASIDE_INVITE, .key = key};
+    uint32_t to = own_worker(w, own_portable(w, key));
+    if (to == w->index) {
+        own_invite(w, space, key, hash);
+    } else {
+        to_worker(w, to, &m);
+    }
 }
 
 uint64_t own_clock(const struct worker *w, uint8_t space)

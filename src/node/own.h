@@ -27,6 +27,11 @@ void own_freed(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
 /* The live readers of an object that this node owns, by its entry. The caller keeps the owner from
  * changing: it holds the object locally, or its commit is pending. Any thread. */
 nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
+/* Whether so many live nodes have the object that what is written now outlives a minority (R15).
+ * What own_readers counts on, counts here. */
+bool own_replicated(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
+/* Looks for another replica at once; who waits is woken when there is one. Any worker. */
+void own_replicate(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
 /* The version from which an object that is created here starts (R13). Any worker. */
 uint64_t own_clock(const struct worker *w, uint8_t space);
 /* This worker has nothing of dead coordinators any more in the adopted epoch (C10). Said again

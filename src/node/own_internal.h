@@ -121,6 +121,7 @@ enum own_aside {
     OWN_ASIDE_TOLD,     /* slot, gen: the waiter; arg: the code */
     OWN_ASIDE_FREED,    /* key */
     OWN_ASIDE_LOOK,     /* key: a walk has found something to do; arg: lost objects are given up */
+    OWN_ASIDE_INVITE,   /* key: a transaction needs another replica of it (R15) */
 };
 
 /* ---- own.c ---- */
@@ -188,6 +189,8 @@ uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vect
 void own_walk_restart(struct worker *w);
 void own_walk_poll(struct worker *w);
 uint64_t own_walk_deadline(const struct worker *w);
+/* OWN_ASIDE_INVITE, on the object's worker. */
+void own_invite(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
 /* OWN_ASIDE_LOOK, on the object's worker. */
 void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, bool give_up);
 

@@ -199,6 +199,14 @@ static void note_move(struct worker *w, const struct own_step *s, const struct o
     }
 }
 
+/* Whether an object of this node has a new reader, for which a transaction may wait (R15). */
+static bool has_gained_readers(const struct worker *w, const struct own_entry *before,
+                               const struct own_entry *after)
+{
+    return after->vector.owner == w->node->config.self &&
+           (after->vector.readers & ~before->vector.readers) != 0;
+}
+
 /* ---- Messages ---- */
 
 static uint8_t *value_room(struct worker *w, uint64_t bytes)
@@ -424,6 +432,7 @@ void own_step_run(struct worker *w, struct own_step *s)
     }
     publish_entry(&o, &before);
     note_move(w, s, &before, &o.entry);
+    o.woken |= has_gained_readers(w, &before, &o.entry);
     if (busy != NULL && busy->owes != owed && o.data_ref.object != NULL) {
         set_meta(&o, busy->owes ? ZEUS_WANTED : 0, busy->owes ? 0 : ZEUS_WANTED);
     }

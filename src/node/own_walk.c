@@ -229,6 +229,14 @@ void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t h
     own_tell_all(w);
 }
 
+void own_invite(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    nodeset replicas = own_readers(w, space, key, hash) | nodeset_of(w->node->config.self);
+    if (w->own->spaces[space].settled) {
+        invite(w, space, key, w->view.operational & ~replicas, OWN_READER);
+    }
+}
+
 /* ---- The walk ---- */
 
 static void visit(void *context, struct bytes key, uint64_t hash, const struct key_meta *meta,

@@ -416,6 +416,33 @@ static bool needs_slot(const struct txn *t)
     return needs;
 }
 
+/* The first object that is to be written and that too few nodes have (R15); objects_n: none. */
+static uint32_t find_poor(struct worker *w, const struct txn *t)
+{
+    uint8_t space = t->call->op.space;
+    uint32_t i = 0;
+    while (i < t->objects_n && (!t->objects[i].changed ||
+                                own_replicated(w, space, t->objects[i].key, t->objects[i].hash))) {
+        i++;
+    }
+    return i;
+}
+
+/* All that lack some get one more, and it starts anew when the first has it. */
+static void wait_for_replicas(struct worker *w, struct txn *t, uint32_t first)
+{
+    uint8_t space = t->call->op.space;
+    uint64_t hash = t->objects[first].hash;
+    txn_release(w, t);
+    for (uint32_t i = first; i < t->objects_n; i++) {
+        struct txn_object *o = &t->objects[i];
+        if (o->changed && !own_replicated(w, space, o->key, o->hash)) {
+            own_replicate(w, space, o->key, o->hash);
+        }
+    }
+    txn_wait(w, t, hash);
+}
+
 static bool full(const struct worker *w)
 {
     return worker_full(w) || atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0;
@@ -453,7 +480,12 @@ void txn_commit(struct worker *w, struct txn *t)
     if (err != HK_OK) {
         call_fail(w, c, err);
     } else if (needs_slot(t)) {
-        commit_local(w, t);
+        uint32_t poor = find_poor(w, t);
+        if (poor == t->objects_n) {
+            commit_local(w, t);
+        } else {
+            wait_for_replicas(w, t, poor);
+        }
     } else {
         w->stats.reads++;
         txn_answer(w, t);

@@ -90,6 +90,31 @@ static void test_single_operations(void **state)
     }
 }
 
+/* Who creates an object and dies as soon as the client has its answer takes nothing along (R15),
+ * nor do two of five that die one after the other. */
+static void test_written_is_replicated(void **state)
+{
+    (void)state;
+    for (uint32_t n = 3; n <= 5; n += 2) {
+        for (uint32_t workers = 1; workers <= 2; workers++) {
+            struct cluster *c = start(n, workers);
+            char key[2] = "a";
+            for (; key[0] <= 'h'; key[0]++) {
+                assert_int_equal(call(c, 0, OP_SET, key, "here").kind, ANSWER_OK);
+            }
+            cluster_kill(c, 0);
+            if (n == 5) {
+                cluster_kill(c, 1);
+            }
+            for (key[0] = 'a'; key[0] <= 'h'; key[0]++) {
+                holds(c, n - 1, key, "here");
+                holds(c, n - 2, key, "here");
+            }
+            cluster_destroy(c);
+        }
+    }
+}
+
 /* ---- Lists ---- */
 
 static struct cluster_txn_answer transact(struct cluster *c, uint32_t node, const struct op *ops,
@@ -297,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_operations),
+        cmocka_unit_test(test_written_is_replicated),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_watches),
         cmocka_unit_test(test_acquire),
