@@ -214,6 +214,8 @@ enum engine_trait {
     ENGINE_OWNED = 64,        /* objects have one owner, which moves to where transactions need it
                           (txn.h, zeus/own.h): no key or flow machine here; key and flow are NULL.
                           A key without data here says nothing about whether it exists */
+    ENGINE_SHARDED = 128, /* objects stay where their slot says, and transactions go to them: the
+                             baseline (engine/occ). No key or flow machine here */
     ENGINE_HOMED = 32, /* a key has one home, and most nodes no entry of it. A node without an entry
                           forwards the operation, unless it is the home: there the key is absent and
                           readable as such. `blank` is not readable. Joins copy nothing */
