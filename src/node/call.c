@@ -72,6 +72,9 @@ bool call_own(struct worker *w, struct call *c)
     if (c->txn != NULL && !txn_own(w, c->txn)) {
         return false;
     }
+    if (c->occ) {
+        occ_own(w, c);
+    }
     if (c->owned || c->extra != NULL || n == 0) {
         c->owned = true;
         return true;
@@ -156,6 +159,9 @@ void call_release(struct worker *w, struct call *c)
     if (c->txn != NULL) {
         txn_end(w, c->txn);
     }
+    if (c->occ) {
+        occ_end(w, c);
+    }
     w->own_calls -= c->own;
     struct store_thread *thread = w->threads[c->op.space];
     wheel_disarm(&w->wheel, &c->timer);
@@ -187,6 +193,8 @@ void call_reply(struct worker *w, const struct call *c, const struct answer *ans
         .session = c->session, .tag = c->tag, .version = c->version, .answer = *answer};
     if (c->txn != NULL) {
         txn_fill(c->txn, &reply);
+    } else if (c->occ) {
+        occ_fill(w, c, &reply);
     }
     w->node->env.reply(w->node->env.context, w->index, &reply);
 }
@@ -265,7 +273,7 @@ void call_ready(struct worker *w, struct call *c)
     list_push_back(&w->ready, &c->link);
 }
 
-static void call_delay(struct worker *w, struct call *c, uint64_t until_us)
+void call_delay(struct worker *w, struct call *c, uint64_t until_us)
 {
     if (!call_own(w, c)) {
         call_fail(w, c, HK_ERR_NOMEM);
@@ -750,6 +758,10 @@ void call_run(struct worker *w, struct call *c)
         txn_run(w, c);
         return;
     }
+    if (c->occ) {
+        occ_run(w, c);
+        return;
+    }
     if (forward_first(w, c)) {
         return;
     }
@@ -977,6 +989,9 @@ static int take_op(struct worker *w, struct call *c)
         /* Of a transaction it makes no difference to what comes after. */
         c->rmw = c->update && !owned && op_is_rmw(&c->op);
         err = own_key(w, c) ? HK_OK : HK_ERR_NOMEM;
+        if (err == HK_OK && space_of(w, c)->sharded) {
+            err = occ_take(w, c, NULL);
+        }
     }
     return err;
 }
@@ -987,6 +1002,9 @@ static int take_request(struct worker *w, struct call *c, const struct request *
         return take_op(w, c);
     }
     c->op = (struct op){.kind = OP_GET, .space = request->op.space};
+    if (c->op.space < SPACES_MAX && space_of(w, c)->sharded) {
+        return occ_take(w, c, request->txn);
+    }
     int err = txn_refuses(w, request);
     return err != HK_OK ? err : txn_take(w, c, request->txn);
 }
@@ -1004,7 +1022,7 @@ void call_take(struct worker *w, const struct request *request, uint64_t hash)
         return;
     }
     c->hash = hash;
-    if (!c->own && c->txn == NULL) {
+    if (!c->own && c->txn == NULL && request->txn == NULL) {
         hot_note(w->hot[c->op.space], c->op.key, hash, w->now_us);
     }
     start(w, c, session_may_start(w, c));

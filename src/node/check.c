@@ -18,7 +18,8 @@ static void check_call(const struct worker *w, const struct call *c)
         break;
     case CALL_WAITING:
     case CALL_COMMITTED:
-        HK_ASSERT(c->txn != NULL && c->flow == NULL && c->timer.place != TIMER_IDLE);
+        HK_ASSERT(c->flow == NULL && (c->txn != NULL || c->occ));
+        HK_ASSERT(c->occ || c->timer.place != TIMER_IDLE);
         break;
     case CALL_DONE:
         HK_ASSERT(c->session != SESSION_NONE && c->flow == NULL);

@@ -316,6 +316,7 @@ void control_adopt(struct worker *w)
         own_adopt(w);
         txn_adopt(w);
     }
+    occ_adopt(w);
     step_flows(w);
     if (w->index == 0) {
         ordered_view(w);

@@ -68,5 +68,7 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
             .own = {.degree = options->degree,
                     .backoff_us = (uint32_t)(options->mlt_us / 32u + 1u)},
         };
+    } else if (ops == &occ_ops) {
+        config_out->occ = (struct occ_config){.degree = options->degree};
     }
 }

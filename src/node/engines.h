@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/galene/galene.h"
 #include "engine/hermes/hermes.h"
+#include "engine/occ/occ.h"
 #include "engine/zab/zab.h"
 #include "engine/zeus/zeus.h"
 
@@ -19,6 +20,7 @@ union engines_config {
     struct craq_config craq;
     struct galene_config galene;
     struct zeus_config zeus;
+    struct occ_config occ;
 };
 
 /* What people may choose, in terms that are common to the engines; an engine leaves aside what does
@@ -28,7 +30,7 @@ struct engines_options {
     uint64_t grace_us; /* far above the life of any message */
     bool ack_to_all;   /* hermes: [H] O3 */
     bool lockstep;     /* zab: total order in rounds of all members */
-    uint8_t degree;    /* zeus: replicas of an object; 0: max(3, minority + 1) */
+    uint8_t degree;    /* zeus, occ: replicas of an object; 0: max(3, minority + 1) */
 };
 void engines_configure(const struct engine_ops *ops, const struct engines_options *options,
                        union engines_config *config_out);

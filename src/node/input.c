@@ -11,6 +11,7 @@
 #define ROUTE_CALL 0xffu
 #define ROUTE_OWN 0xfeu
 #define ROUTE_TXN 0xfdu
+#define ROUTE_OCC 0xfcu
 
 struct burst {
     uint32_t n;
@@ -53,6 +54,8 @@ static bool run_owned(struct worker *w, const struct burst *b, uint32_t i)
         own_message(w, &b->msgs[i], b->hashes[i], b->from[i]);
     } else if (b->routes[i] == ROUTE_TXN) {
         txn_message(w, &b->msgs[i], b->hashes[i], b->from[i]);
+    } else if (b->routes[i] == ROUTE_OCC) {
+        occ_message(w, &b->msgs[i], b->from[i]);
     } else {
         return false;
     }
@@ -112,6 +115,10 @@ static bool admissible(struct worker *w, const struct msg *msg, uint32_t *route_
     }
     if ((ops->traits & ENGINE_OWNED) != 0) {
         *route_out = msg->kind < COMMIT_MSG_INV ? ROUTE_OWN : ROUTE_TXN;
+        return true;
+    }
+    if (w->node->spaces[msg->space].sharded) {
+        *route_out = ROUTE_OCC;
         return true;
     }
     *route_out = ops->route(msg);

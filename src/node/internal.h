@@ -106,6 +106,7 @@ struct call {
     bool counted; /* as a hit, a local operation or a miss */
     bool decided; /* its update took effect; the answer waits for a confirmation */
     bool owned;   /* value and arg are its own: it can be tried again */
+    bool occ;     /* it is a transaction of occ.c */
 };
 
 struct session {
@@ -291,6 +292,7 @@ struct space {
     bool async_reads;
     bool ordered; /* its engine needs order ... */
     bool lanes;   /* ... and the port does not give it */
+    bool sharded; /* ENGINE_SHARDED (occ.c) */
 
     /* Of engines with worker-wide flows (ordered.c). Worker 0's: */
     struct log log;
@@ -356,6 +358,7 @@ struct sweep {
     uint8_t space;
     bool soon;  /* the view changed: look for keys left Invalid without pausing */
     bool owned; /* the space's objects have owners */
+    bool sharded;
     uint32_t keys_n;
     uint32_t bytes_n;
     struct sweep_key keys[SWEEP_KEYS_MAX];
@@ -402,6 +405,7 @@ struct worker {
     struct forward forward;
     struct own *own;   /* own_internal.h; NULL: no space has owners */
     struct txns *txns; /* txn_internal.h; the same */
+    struct occs *occs; /* occ.h; NULL: no space is sharded */
 
     /* Messages to and from the node's other workers (aside.c). */
     struct outbox *aside;   /* by worker */
@@ -550,6 +554,21 @@ void txn_end(struct worker *w, struct txn *t);
 void txn_woken(struct worker *w, uint8_t space, uint64_t hash);
 void txn_woken_all(struct worker *w);
 void txn_check_worker(const struct worker *w);
+
+/* ---- occ.c: transactions of the baseline ---- */
+int occ_init(struct worker *w) __attribute__((warn_unused_result));
+void occ_deinit(struct worker *w);
+/* The call is that request; NULL: its one operation. HK_ERR_TOOBIG. */
+int occ_take(struct worker *w, struct call *c, const struct txn_request *request)
+    __attribute__((warn_unused_result));
+/* What the request points to becomes its own. */
+void occ_own(struct worker *w, struct call *c);
+void occ_run(struct worker *w, struct call *c);
+/* What a reply says beside its answer; then: it is forgotten. */
+void occ_fill(struct worker *w, const struct call *c, struct reply *reply);
+void occ_end(struct worker *w, struct call *c);
+void occ_message(struct worker *w, const struct msg *msg, uint8_t from);
+void occ_adopt(struct worker *w);
 
 /* ---- step.c ---- */
 struct step {
@@ -741,6 +760,7 @@ void call_reply(struct worker *w, const struct call *c, const struct answer *ans
 /* It waits for an answer from elsewhere (CALL_FORWARDED), or starts anew after a while. */
 void call_await(struct worker *w, struct call *c);
 void call_again(struct worker *w, struct call *c);
+void call_delay(struct worker *w, struct call *c, uint64_t until_us);
 /* The client is gone: the call ends without an answer, its update stays in flight. */
 void call_cancel(struct worker *w, struct call *c);
 

@@ -82,7 +82,7 @@ static bool config_valid(const struct node_config *c)
         any &= space->ops == NULL ||
                (space->store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE &&
                 (!space->async_reads || (space->ops->traits & ENGINE_CONFIRMS) != 0) &&
-                ((space->ops->traits & (ENGINE_HOMED | ENGINE_OWNED)) == 0 ||
+                ((space->ops->traits & (ENGINE_HOMED | ENGINE_OWNED | ENGINE_SHARDED)) == 0 ||
                  (space->ops->port_needs & PORT_ORDERED) != 0) &&
                 ((space->ops->traits & ENGINE_OWNED) == 0 || space->engine != NULL));
     }
@@ -111,6 +111,7 @@ static int make_spaces(struct node *n)
         n->evaluated_bytes = most + 8 > n->evaluated_bytes ? most + 8 : n->evaluated_bytes;
         space->ordered = (config->ops->port_needs & PORT_ORDERED) != 0;
         space->lanes = space->ordered && !n->env.ordered;
+        space->sharded = (config->ops->traits & ENGINE_SHARDED) != 0;
         store.force_any = space->ordered;
         int err = store_create(&store, &space->store);
         if (err != HK_OK) {
@@ -245,6 +246,7 @@ static int make_worker(struct worker *w, uint64_t now_us)
     err = err != HK_OK ? err : forward_init(w);
     err = err != HK_OK ? err : own_init(w);
     err = err != HK_OK ? err : txn_init(w);
+    err = err != HK_OK ? err : occ_init(w);
     return err != HK_OK ? err : make_threads(w);
 }
 
@@ -347,6 +349,7 @@ static void free_worker(struct worker *w)
     forward_deinit(w);
     own_deinit(w);
     txn_deinit(w);
+    occ_deinit(w);
     free(w->chunk);
     free(w->early);
     free(w->early_spare);
