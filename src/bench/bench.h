@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
+#include "bench/work.h"
 #include "engine/engine.h"
 #include "load/keys.h"
 #include "load/mix.h"
@@ -49,7 +50,11 @@ struct bench_config {
     bool even;          /* arrivals of the open loop at equal distances instead of Poisson's */
     bool ack_to_all;    /* hermes: [H] O3 */
     bool async_reads;
-    struct hot_config hot; /* engines whose keys have homes (ENGINE_HOMED) */
+    struct hot_config hot;          /* engines whose keys have homes (ENGINE_HOMED) */
+    const struct work_config *work; /* not NULL: transactions of this workload instead of single
+                                       operations (keys, mix and lengths mean nothing); for engines
+                                       with transactions. Copied */
+    uint8_t degree;                 /* replicas of an object there; 0: as the engine has it */
     uint64_t seed;
     /* How far the preparation is (done of all keys); may be NULL. */
     void (*progress)(void *context, uint64_t done, uint64_t all);
@@ -90,6 +95,10 @@ struct bench_run {
     double node_seconds[BENCH_NODES_MAX];
     uint32_t nodes;
     bool homed; /* its keys have homes */
+    bool owned; /* its objects have owners */
+    /* Of a workload: transactions by type, those of them that succeeded by its rules, and those
+     * that touched an object whose home is another node. */
+    uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote;
     struct histogram latency_ns[LOAD_KINDS];
 };
 
@@ -102,5 +111,7 @@ void bench_cluster_run(struct bench_cluster *cluster, double warmup_seconds, dou
  * cluster's time. */
 struct node *bench_cluster_node(struct bench_cluster *cluster, uint64_t *now_us_out);
 const struct bench_config *bench_cluster_config(const struct bench_cluster *cluster);
+/* NULL: it runs no workload. */
+const struct work *bench_cluster_work(const struct bench_cluster *cluster);
 
 #endif

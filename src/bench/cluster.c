@@ -19,6 +19,10 @@ const char *const bench_read_path_names[] = {
 #define SUSPECT_US 3000000u
 /* As a server's: each pass over the store costs as much as reading every key once. */
 #define SWEEP_US 30000000u
+/* The walk over entries that adds replicas, after the first writes above all: so many us an object
+ * of the cluster, and a least. */
+#define WALK_OBJECT_US 10u
+#define WALK_US 100000u
 #define FORM_NS UINT64_C(30000000000)
 /* Writing all keys makes some progress within this time. */
 #define STALL_NS UINT64_C(20000000000)
@@ -126,7 +130,8 @@ static void configure(struct bench_cluster *c, uint8_t id)
         .engine = &c->engine,
         .async_reads = b->async_reads,
         .hot = b->hot,
-        .store = {.keys_expected = b->keys.n,
+        .owned = {.walk_us = WALK_US + WALK_OBJECT_US * c->objects_n},
+        .store = {.keys_expected = c->objects_n,
                   .value_bytes_max = BENCH_VALUE_BYTES_MAX,
                   .seed = b->seed * 64u + id},
     };
@@ -138,6 +143,7 @@ static int make_nodes(struct bench_cluster *c)
         .mlt_us = LEASE_US / 10u,
         .grace_us = 100u * LEASE_US,
         .ack_to_all = c->config.ack_to_all,
+        .degree = c->config.degree,
     };
     engines_configure(c->config.engine, &options, &c->engine);
     for (uint32_t i = 0; i < c->config.nodes; i++) {
@@ -247,11 +253,19 @@ static uint64_t sum_stored(const struct bench_cluster *c)
     return sum;
 }
 
+/* On how many nodes an object is when nothing is missing: replicas are added behind the writes. */
+static uint64_t copies_of(const struct bench_config *b)
+{
+    uint32_t traits = b->engine->traits;
+    if ((traits & (ENGINE_OWNED | ENGINE_SHARDED)) != 0) {
+        return b->degree;
+    }
+    return (traits & ENGINE_HOMED) != 0 ? 0 : b->nodes;
+}
+
 static bool filled_everywhere(const struct bench_cluster *c, uint64_t filled, uint64_t stored)
 {
-    bool copies = (c->config.engine->traits & ENGINE_HOMED) == 0;
-    return filled >= c->config.keys.n &&
-           (!copies || stored >= c->config.keys.n * (uint64_t)c->config.nodes);
+    return filled >= c->objects_n && stored >= c->objects_n * copies_of(&c->config);
 }
 
 static int fill(struct bench_cluster *c, const char **why_out)
@@ -271,7 +285,7 @@ static int fill(struct bench_cluster *c, const char **why_out)
             return HK_ERR_BUSY;
         }
         if (c->config.progress != NULL) {
-            c->config.progress(c->config.context, filled, c->config.keys.n);
+            c->config.progress(c->config.context, filled, c->objects_n);
         }
     }
     if (sum_failed(c) > 0) {
@@ -281,9 +295,37 @@ static int fill(struct bench_cluster *c, const char **why_out)
     return HK_OK;
 }
 
+/* The workload, and how many objects it has at first. */
+static int make_work(struct bench_cluster *c)
+{
+    const struct bench_config *b = &c->config;
+    c->objects_n = b->keys.n;
+    if (b->work == NULL) {
+        return HK_OK;
+    }
+    int err = work_create(b->work, &c->work);
+    struct work_txn *txn = malloc(sizeof *txn);
+    if (err != HK_OK || txn == NULL) {
+        free(txn);
+        return err != HK_OK ? err : HK_ERR_NOMEM;
+    }
+    c->objects_n = 0;
+    for (uint32_t place = 0; place < b->nodes * b->workers; place++) {
+        for (uint64_t i = 0; i < work_fill_count(c->work); i++) {
+            c->objects_n += work_fill(c->work, place, i, txn);
+        }
+    }
+    free(txn);
+    return HK_OK;
+}
+
 static int make(struct bench_cluster *c, const char **why_out)
 {
     const struct bench_config *b = &c->config;
+    int err = make_work(c);
+    if (err != HK_OK) {
+        return err;
+    }
     c->workers_n = b->nodes * b->workers;
     c->workers = aligned_alloc(64, c->workers_n * sizeof *c->workers);
     c->value = malloc(b->value_bytes + 1u);
@@ -302,7 +344,7 @@ static int make(struct bench_cluster *c, const char **why_out)
         c->nodes[i].cluster = c;
         c->nodes[i].id = (uint8_t)i;
     }
-    int err = b->port == BENCH_SHM ? hub_create(HUB_RING_DEFAULT, &c->hub) : HK_OK;
+    err = b->port == BENCH_SHM ? hub_create(HUB_RING_DEFAULT, &c->hub) : HK_OK;
     err = err == HK_OK ? crew_start(c) : err;
     err = err == HK_OK ? make_nodes(c) : err;
     err = err == HK_OK ? links_connect(c) : err;
@@ -354,9 +396,15 @@ void bench_cluster_destroy(struct bench_cluster *c)
     if (c->hub != NULL) {
         hub_destroy(c->hub);
     }
+    work_destroy(c->work);
     free(c->workers);
     free(c->value);
     free(c);
+}
+
+const struct work *bench_cluster_work(const struct bench_cluster *c)
+{
+    return c->work;
 }
 
 struct node *bench_cluster_node(struct bench_cluster *c, uint64_t *now_us_out)
@@ -376,6 +424,7 @@ struct reading {
     uint64_t passed;
     uint64_t hits;
     uint64_t refused;
+    uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote;
     uint64_t frames_dropped;
     uint64_t spent_ns[BENCH_NODES_MAX];
     struct node_stats node;
@@ -412,6 +461,11 @@ static void read_all(const struct bench_cluster *c, struct reading *r)
         r->refused += atomic_load_explicit(&w->refused, memory_order_relaxed);
         r->passed += atomic_load_explicit(&w->passed, memory_order_relaxed);
         r->hits += atomic_load_explicit(&w->hits, memory_order_relaxed);
+        r->remote += atomic_load_explicit(&w->remote, memory_order_relaxed);
+        for (uint32_t k = 0; k < WORK_TYPES_MAX; k++) {
+            r->txns[k] += atomic_load_explicit(&w->txns[k], memory_order_relaxed);
+            r->succeeded[k] += atomic_load_explicit(&w->succeeded[k], memory_order_relaxed);
+        }
     }
     for (uint32_t i = 0; i < c->config.nodes; i++) {
         struct node_stats s;
@@ -453,6 +507,12 @@ void bench_cluster_run(struct bench_cluster *c, double warmup_seconds, double se
     run_out->homed = (c->config.engine->traits & ENGINE_HOMED) != 0;
     run_out->hits = run_out->homed ? after.hits - before.hits + run_out->node.hits : 0;
     run_out->nodes = c->config.nodes;
+    run_out->owned = (c->config.engine->traits & ENGINE_OWNED) != 0;
+    run_out->remote = after.remote - before.remote;
+    for (uint32_t i = 0; i < WORK_TYPES_MAX; i++) {
+        run_out->txns[i] = after.txns[i] - before.txns[i];
+        run_out->succeeded[i] = after.succeeded[i] - before.succeeded[i];
+    }
     for (uint32_t i = 0; i < c->config.nodes; i++) {
         run_out->node_seconds[i] = 1e-9 * (double)(after.spent_ns[i] - before.spent_ns[i]);
     }

@@ -59,6 +59,9 @@ static int open_sessions(struct bench_worker *w)
         w->sessions[i].key = w->key_memory + (size_t)i * c->key_bytes;
         w->free[w->free_n++] = i;
     }
+    if (w->cluster->work != NULL && drive_work_open(w) != HK_OK) {
+        return HK_ERR_NOMEM;
+    }
     for (uint32_t i = 0; i < NODE_READ_MAX; i++) {
         w->reads[i].key = bytes_of(w->read_keys + (size_t)i * c->key_bytes, c->key_bytes);
     }
@@ -69,13 +72,13 @@ int drive_open(struct bench_worker *w)
 {
     struct bench_cluster *c = w->cluster;
     w->worker = node_worker(c->nodes[w->node].node, w->index);
-    w->fill_next = w->number;
+    w->fill_next = c->work != NULL ? 0 : w->number;
     random_init(&w->random, c->config.seed * 31u + w->number);
-    int err = drawn_init(&w->drawn, &c->config, w->number);
+    int err = c->work != NULL ? HK_OK : drawn_init(&w->drawn, &c->config, w->number);
     if (err == HK_OK) {
         err = open_sessions(w);
     }
-    if (err == HK_OK && c->config.read_path == BENCH_READ_DIRECT) {
+    if (err == HK_OK && c->work == NULL && c->config.read_path == BENCH_READ_DIRECT) {
         err = node_reader_open(c->nodes[w->node].node, &w->reader);
     }
     if (w->reader != NULL) {
@@ -99,6 +102,7 @@ void drive_close(struct bench_worker *w)
     free(w->key_memory);
     free(w->read_keys);
     free(w->free);
+    free(w->txn_memory);
     w->sessions = NULL;
 }
 
@@ -116,6 +120,11 @@ static void publish(struct bench_worker *w)
     atomic_store_explicit(&w->counters.hits, w->hits, memory_order_relaxed);
     atomic_store_explicit(&w->counters.filled, w->filled, memory_order_relaxed);
     atomic_store_explicit(&w->counters.dropped, w->dropped, memory_order_relaxed);
+    atomic_store_explicit(&w->counters.remote, w->remote, memory_order_relaxed);
+    for (uint32_t i = 0; w->cluster->work != NULL && i < WORK_TYPES_MAX; i++) {
+        atomic_store_explicit(&w->counters.txns[i], w->txns[i], memory_order_relaxed);
+        atomic_store_explicit(&w->counters.succeeded[i], w->succeeded[i], memory_order_relaxed);
+    }
     uint64_t in_flight = sessions_of(&w->cluster->config) - w->free_n;
     /* release: whoever finds nothing in flight may stop polling. */
     atomic_store_explicit(&w->counters.in_flight, in_flight, memory_order_release);
@@ -126,6 +135,9 @@ static void book_done(struct bench_worker *w)
 {
     for (uint32_t i = 0; i < w->done_n; i++) {
         struct bench_session *s = &w->sessions[w->done[i]];
+        if (s->txn != NULL && !s->fills) {
+            drive_work_book(w, s);
+        }
         if (w->phase == PHASE_FILL) {
             w->filled++;
         } else if (s->refused) {
@@ -240,10 +252,36 @@ static bool session_left(const struct bench_worker *w)
     return w->free_n > spare + w->batch_n;
 }
 
+/* Transactions take a session each, whether they write or not. */
+static uint32_t draw_work(struct bench_worker *w, bool fills)
+{
+    uint32_t drawn = 0;
+    uint64_t start_ns = w->now_ns;
+    while (drawn < ROUND_OPS && w->free_n > 0 &&
+           (fills || (session_left(w) && arrival(w, &start_ns)))) {
+        uint32_t i = w->free[w->free_n - 1];
+        struct bench_session *s = &w->sessions[i];
+        s->start_ns = start_ns;
+        s->fills = fills;
+        if (!fills) {
+            drive_work_draw(w, s);
+        } else if (!drive_work_fill(w, s)) {
+            break;
+        }
+        w->free_n--;
+        w->queue[w->queue_n++] = i;
+        drawn++;
+    }
+    return drawn;
+}
+
 static uint32_t draw_load(struct bench_worker *w)
 {
     uint32_t drawn = 0;
     uint64_t start_ns;
+    if (w->cluster->work != NULL) {
+        return draw_work(w, false);
+    }
     while (drawn < ROUND_OPS && session_left(w) && arrival(w, &start_ns)) {
         enum load_kind kind;
         uint64_t key = drawn_next(&w->drawn, &kind);
@@ -264,6 +302,9 @@ static uint32_t draw_load(struct bench_worker *w)
 static uint32_t draw_fill(struct bench_worker *w)
 {
     uint32_t drawn = 0;
+    if (w->cluster->work != NULL) {
+        return draw_work(w, true);
+    }
     while (drawn < ROUND_OPS && w->free_n > 0 && w->fill_next < w->cluster->config.keys.n) {
         queue_session(w, LOAD_WRITE, w->fill_next, w->now_ns);
         w->fill_next += w->cluster->workers_n;
@@ -282,8 +323,13 @@ bool drive_request(struct bench_worker *w, struct request *request_out)
         return false;
     }
     uint32_t i = w->queue[w->queue_at++];
-    const struct bench_session *s = &w->sessions[i];
+    struct bench_session *s = &w->sessions[i];
     const struct bench_config *c = &w->cluster->config;
+    if (s->txn != NULL) {
+        drive_work_request(w, s, request_out);
+        request_out->tag = i;
+        return true;
+    }
     *request_out = (struct request){
         .session = s->id,
         .tag = i,
@@ -302,6 +348,11 @@ void drive_reply(struct bench_worker *w, const struct reply *reply)
     bool value = s->kind != LOAD_WRITE;
     /* Others were faster too often: that is no fault, and no operation that was done. */
     s->refused = w->phase != PHASE_FILL && a->kind == ANSWER_ERROR && a->number == HK_ERR_BUSY;
+    if (s->txn != NULL) {
+        w->failed += drive_work_reply(w, s, reply);
+        w->done[w->done_n++] = (uint32_t)reply->tag;
+        return;
+    }
     w->failed += s->refused ? false
                  : value ? a->kind != ANSWER_VALUE || a->value.n != w->cluster->config.value_bytes
                          : a->kind != ANSWER_OK;

@@ -49,13 +49,18 @@ struct bench_session {
     uint32_t id;       /* the node's */
     uint8_t kind;      /* enum load_kind */
     bool refused;
+    bool succeeded;
+    bool fills; /* it writes an object for the first time */
     uint8_t *key;
+    struct work_txn *txn; /* of a workload */
+    struct txn_request request;
 };
 
 /* Written by the worker, read by whoever measures; nothing hangs on their order. */
 struct bench_counters {
     _Atomic uint64_t ops[LOAD_KINDS];
-    _Atomic uint64_t failed, refused, passed, hits, filled, in_flight;
+    _Atomic uint64_t failed, refused, passed, hits, filled, in_flight, remote;
+    _Atomic uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX];
     _Atomic bool dropped;
 };
 
@@ -100,7 +105,9 @@ struct bench_worker {
     uint32_t rounds;
     uint64_t ops[LOAD_KINDS], failed, refused, passed, filled;
     uint64_t hits; /* of direct reads; the node counts its own */
-    bool dropped;  /* the others have thrown this node out */
+    uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote;
+    struct work_txn *txn_memory;
+    bool dropped; /* the others have thrown this node out */
     struct histogram latency_ns[LOAD_KINDS];
 
     _Alignas(64) struct bench_counters counters;
@@ -120,6 +127,8 @@ struct bench_cluster {
     struct bench_node nodes[BENCH_NODES_MAX];
     struct bench_worker *workers; /* node by node */
     struct hub *hub;
+    struct work *work;  /* NULL: single operations */
+    uint64_t objects_n; /* that are written at first */
     uint8_t *value;
     bool yields; /* more threads than processors: who has nothing to do gives way */
     uint32_t epoch;
@@ -181,6 +190,18 @@ bool drive_round(struct bench_worker *w);
 void drive_idle(struct bench_worker *w);
 bool drive_request(struct bench_worker *w, struct request *request_out);
 void drive_reply(struct bench_worker *w, const struct reply *reply);
+
+/* ---- drive_work.c: transactions of a workload ---- */
+
+int drive_work_open(struct bench_worker *w) __attribute__((warn_unused_result));
+/* Draws the next transaction, or the next one that writes an object for the first time, into the
+ * session. False: all are written. */
+void drive_work_draw(struct bench_worker *w, struct bench_session *s);
+bool drive_work_fill(struct bench_worker *w, struct bench_session *s);
+void drive_work_request(struct bench_worker *w, struct bench_session *s, struct request *out);
+/* Returns whether the answer is an error. */
+bool drive_work_reply(struct bench_worker *w, struct bench_session *s, const struct reply *reply);
+void drive_work_book(struct bench_worker *w, const struct bench_session *s);
 
 /* ---- crew.c: the threads, and the phases ---- */
 

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "tools/bench_report.h"
 #include "tools/bench_resp.h"
+#include "tools/bench_work.h"
 #include "tools/commands.h"
 
 struct session {
@@ -191,6 +192,9 @@ int bench_command(int argc, char **argv)
     memset(&s, 0, sizeof s);
     if (bench_resp_asked(argc, argv)) {
         return bench_resp_command(argc, argv);
+    }
+    if (bench_work_asked(argc, argv)) {
+        return bench_work_command(argc, argv);
     }
     int status = bench_options_parse(argc, argv, &s.options, &help);
     if (status != STATUS_OK || help) {

@@ -19,6 +19,7 @@ static const char help[] =
     "Exit status: 0 measured, 1 operations failed or the cluster did not start, 2 a wrong option.\n"
     "Servers that run already are measured by horkos bench --resp; see horkos bench --resp "
     "--help.\n"
+    "Transactions: horkos bench --workload; see horkos bench --workload --help.\n"
     "\n"
     "the cluster\n"
     "  --engine NAME         the protocol (hermes)\n"

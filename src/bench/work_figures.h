@@ -1,0 +1,39 @@
+/* What is reported of a run of a workload (work.h). Pure. */
+#ifndef HORKOS_BENCH_WORK_FIGURES_H
+#define HORKOS_BENCH_WORK_FIGURES_H
+
+#include "bench/bench.h"
+
+enum work_figure {
+    WORK_TXNS_PER_S,
+    WORK_CPU_NS_PER_TXN, /* of all nodes */
+    WORK_TXNS_PER_S_APART,
+    WORK_WRITES,              /* the part of the transactions that may write */
+    WORK_REMOTE,              /* the part that touches objects of other nodes' homes */
+    WORK_ABORTS_PER_TXN,      /* tries that came to nothing, of those that ended well */
+    WORK_REFUSED_PER_TXN,     /* given up: others were faster too often */
+    WORK_MOVES_PER_TXN,       /* zeus: objects that changed their owner */
+    WORK_MOVES_PER_S,         /* zeus */
+    WORK_READERS_PER_TXN,     /* zeus: replicas that were added */
+    WORK_NACKS_PER_MOVE,      /* zeus: requests for ownership that met another one */
+    WORK_MESSAGES_PER_MOVE,   /* zeus: of ownership, for an object that moved or was replicated */
+    WORK_MESSAGES_PER_COMMIT, /* zeus: of reliable commit, for a transaction that wrote */
+    WORK_MESSAGES_PER_TXN,    /* all between nodes */
+    WORK_FRAMES_PER_TXN,
+    WORK_BYTES_PER_TXN,
+    WORK_P50_US,
+    WORK_P99_US,
+    WORK_MEAN_US,
+    WORK_WRITES_P50_US,
+    WORK_WRITES_P99_US,
+    WORK_SUCCESS,                               /* of the first type; the others follow */
+    WORK_SHARE = WORK_SUCCESS + WORK_TYPES_MAX, /* of all transactions, by type */
+    WORK_FIGURES = WORK_SHARE + WORK_TYPES_MAX
+};
+
+/* NULL: it is of a type (WORK_SUCCESS and WORK_SHARE on). */
+const char *work_figure_name(uint32_t figure);
+/* A figure that means nothing for this run is NAN. */
+void work_figures_of(const struct bench_run *run, double figures_out[WORK_FIGURES]);
+
+#endif

@@ -1,0 +1,110 @@
+/* Every workload on real nodes, with both designs: nothing fails, all succeed as the rules say. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "bench/work_figures.h"
+#include "node/engines.h"
+
+static void measure(enum work_kind kind, const struct engine_ops *engine, double remote,
+                    double figures[WORK_FIGURES])
+{
+    struct work_config work = work_defaults(kind);
+    work.workers = 2;
+    work.objects = 400;
+    work.hot = 40;
+    work.remote = remote;
+    const struct bench_config config = {
+        .engine = engine,
+        .nodes = 3,
+        .workers = 2,
+        .port = BENCH_SHM,
+        .read_path = BENCH_READ_NODE,
+        .keys = {.n = 1},
+        .key_bytes = WORK_KEY_BYTES,
+        .in_flight = 8,
+        .work = &work,
+        .degree = 3,
+        .seed = 1,
+    };
+    struct bench_cluster *c = NULL;
+    const char *why = NULL;
+    struct bench_run *run = malloc(sizeof *run);
+    assert_non_null(run);
+    if (bench_cluster_create(&config, &c, &why) != 0) {
+        fail_msg("%s", why);
+    }
+    bench_cluster_run(c, 0.02, 0.1, run);
+    work_figures_of(run, figures);
+    assert_int_equal(run->failed, 0);
+    assert_int_equal(run->view_changes, 0);
+    uint64_t txns = run->ops[LOAD_READ] + run->ops[LOAD_WRITE], of_types = 0;
+    assert_true(txns > 100);
+    for (uint32_t i = 0; i < work_types(bench_cluster_work(c)); i++) {
+        double expected = work_type_success(bench_cluster_work(c), i), n = (double)run->txns[i];
+        of_types += run->txns[i];
+        if (n > 0.0) {
+            double off = fabs(figures[WORK_SUCCESS + i] - expected);
+            assert_true(off < 0.06 + 5.0 * sqrt(expected * (1.0 - expected) / n));
+        }
+    }
+    assert_int_equal(of_types, txns);
+    bench_cluster_destroy(c);
+    free(run);
+}
+
+static void with(enum work_kind kind)
+{
+    double zeus[WORK_FIGURES], sharded[WORK_FIGURES];
+    measure(kind, &zeus_ops, 0.0, zeus);
+    assert_true(zeus[WORK_REMOTE] == 0.0);
+    measure(kind, &zeus_ops, 10.0, zeus);
+    measure(kind, &occ_ops, 10.0, sharded);
+    assert_true(zeus[WORK_REMOTE] > 0.0 && sharded[WORK_REMOTE] > 0.0);
+    assert_true(zeus[WORK_MOVES_PER_TXN] > 0.0 && isnan(sharded[WORK_MOVES_PER_TXN]));
+    assert_true(zeus[WORK_MESSAGES_PER_COMMIT] > 0.0);
+    assert_true(sharded[WORK_MESSAGES_PER_TXN] > 0.0);
+}
+
+static void handovers(void **state)
+{
+    (void)state;
+    with(WORK_HANDOVERS);
+}
+
+static void smallbank(void **state)
+{
+    (void)state;
+    with(WORK_SMALLBANK);
+}
+
+static void tatp(void **state)
+{
+    (void)state;
+    with(WORK_TATP);
+}
+
+static void voter(void **state)
+{
+    (void)state;
+    with(WORK_VOTER);
+}
+
+static void ycsb(void **state)
+{
+    (void)state;
+    with(WORK_YCSB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handovers), cmocka_unit_test(smallbank), cmocka_unit_test(tatp),
+        cmocka_unit_test(voter),     cmocka_unit_test(ycsb),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* The command line of `horkos bench --workload`. */
+#include "tools/bench_work.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tools/commands.h"
+
+static struct bench_work_options o;
+
+static int parse(const char *line)
+{
+    static char text[512];
+    char *argv[64];
+    int argc = 0;
+    bool help = false;
+    snprintf(text, sizeof text, "bench %s", line);
+    for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " ")) {
+        argv[argc++] = word;
+    }
+    argv[argc] = NULL;
+    return bench_work_options_parse(argc, argv, &o, &help);
+}
+
+static void defaults_are_the_workloads(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--workload smallbank"), STATUS_OK);
+    assert_int_equal(o.work.kind, WORK_SMALLBANK);
+    assert_int_equal(o.work.hot, 4000);
+    assert_true(o.work.remote < 0.0);
+    assert_int_equal(o.designs_n, 1);
+    assert_int_equal(o.designs[0], BENCH_DESIGN_ZEUS);
+    assert_int_equal(o.config.degree, 3);
+    assert_int_equal(parse("--workload=ycsb --nodes 2"), STATUS_OK);
+    assert_int_equal(o.work.requests, 16);
+    assert_int_equal(o.config.degree, 2);
+}
+
+static void every_option(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--engine zeus --workload ycsb --mode static --remote 20 --objects 5000 "
+                           "--requests 8 --theta 0.5 --writes 10 --value 64 --nodes 5 --workers 2 "
+                           "--replicas 2 --port tcp --threads --in-flight 9 --seconds 0.5 "
+                           "--warmup 0 --runs 7 --seed 4 --json"),
+                     STATUS_OK);
+    assert_int_equal(o.designs[0], BENCH_DESIGN_STATIC);
+    assert_true(o.work.remote == 20.0 && o.work.theta == 0.5 && o.work.writes == 10.0);
+    assert_int_equal(o.work.objects, 5000);
+    assert_int_equal(o.work.requests, 8);
+    assert_int_equal(o.work.value_bytes, 64);
+    assert_int_equal(o.work.nodes, 5);
+    assert_int_equal(o.work.workers, 2);
+    assert_int_equal(o.work.seed, 4);
+    assert_int_equal(o.config.degree, 2);
+    assert_int_equal(o.config.port, BENCH_TCP);
+    assert_true(o.config.threads && o.json);
+    assert_int_equal(o.config.in_flight, 9);
+    assert_int_equal(o.runs, 7);
+    assert_int_equal(parse("--workload voter --shift 7 --compare --cooperative"), STATUS_OK);
+    assert_int_equal(o.work.shift, 7);
+    assert_int_equal(o.designs_n, 2);
+    assert_int_equal(parse("--workload handovers --handovers 2.5"), STATUS_OK);
+    assert_true(o.work.handovers == 2.5);
+    assert_int_equal(parse("--workload smallbank --hot 10"), STATUS_OK);
+    assert_int_equal(o.work.hot, 10);
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "--workload tpcc",
+        "--workload",
+        "--workload tatp --engine hermes",
+        "--workload tatp --mode base",
+        "--workload tatp --remote 101",
+        "--workload tatp --remote -1",
+        "--workload tatp --nodes 3 --replicas 4",
+        "--workload tatp --replicas 0",
+        "--workload smallbank --hot 200000",
+        "--workload ycsb --requests 33",
+        "--workload ycsb extra",
+        "--workload ycsb --keys 5",
+        "--workload tatp --objects 64 --workers 2",
+    };
+    for (uint32_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(parse(wrong[i]), STATUS_USAGE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_the_workloads),
+        cmocka_unit_test(every_option),
+        cmocka_unit_test(what_is_wrong_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
