@@ -1,5 +1,5 @@
-/* Sessions that run transactions of a workload: each draws one, hands it to the node, and judges the
- * answer by the workload's rules. */
+/* Sessions that run transactions of a workload: each draws one, hands it to the node, and judges
+ * the answer by the workload's rules. */
 #include <stdlib.h>
 
 #include "bench/internal.h"

@@ -1,6 +1,6 @@
 /* Transactions over statically sharded objects, at their coordinator: effects of the machine
- * (engine/occ) turned into locks, messages and answers. Local objects are locked and read on the spot;
- * every phase sends one message to each node that it concerns. */
+ * (engine/occ) turned into locks, messages and answers. Local objects are locked and read on the
+ * spot; every phase sends one message to each node that it concerns. */
 #include "node/occ.h"
 
 #include <stdlib.h>

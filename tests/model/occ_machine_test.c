@@ -1,4 +1,5 @@
-/* The coordinator of the baseline, row by row of docs/protocols/occ.md's table; placement; messages. */
+/* The coordinator of the baseline, row by row of docs/protocols/occ.md's table; placement;
+ * messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

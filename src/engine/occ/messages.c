@@ -1,5 +1,5 @@
-/* Objects in messages: 16 bytes (version 8, key length 2, flags 1, reserved 1, value length 4), key,
- * value. */
+/* Objects in messages: 16 bytes (version 8, key length 2, flags 1, reserved 1, value length 4),
+ * key, value. */
 #include "engine/occ/occ.h"
 
 #include "base/meta.h"

@@ -64,7 +64,7 @@ struct occ_effects {
 /* Local objects are locked and read. */
 void occ_begin(struct occ_txn *t, nodeset homes, nodeset locks, nodeset reads,
                struct occ_effects *fx);
-/* EXECUTED, VALIDATED, REPLICATED; good: not refused. An answer that nobody waits for is ignored. */
+/* EXECUTED, VALIDATED, REPLICATED; good: not refused. What nobody waits for is ignored. */
 void occ_answered(struct occ_txn *t, enum occ_state phase, uint8_t from, bool good,
                   struct occ_effects *fx);
 /* After OCC_FX_EVALUATE. holds: what was only read here is as it was. written, backups: of what
@@ -83,7 +83,7 @@ enum occ_kind { /* msg.kind. slot, gen: the transaction's, at its coordinator */
                 OCC_MSG_VALIDATED,   /* ts: 1 or 0 */
                 OCC_MSG_REPLICATE,   /* value: objects with versions and values */
                 OCC_MSG_REPLICATED,
-                OCC_MSG_COMMIT, /* as REPLICATE; with OCC_LOCK: only to be unlocked; arg: the locker */
+                OCC_MSG_COMMIT, /* as REPLICATE, OCC_LOCK: only to be unlocked; arg: the locker */
                 OCC_MSG_UNLOCK, /* value: objects; arg: the locker */
                 OCC_MSG_END
 };
