@@ -118,7 +118,11 @@ struct hk_config {
     bool bootstrap;     /* forms a new, empty cluster although the state file knows of an old one */
     char *error;        /* where hk_open puts a sentence about its failure; NULL: nowhere */
     size_t error_bytes;
+    bool
+        transactions; /* a second space, HK_SPACE_TRANSACTIONS, whose keys transactions may touch */
 };
+
+#define HK_SPACE_TRANSACTIONS 1u /* the space that hk_config.transactions makes */
 
 struct hk_node;
 
@@ -294,6 +298,93 @@ int hk_compare_and_delete_async(struct hk_session *session, struct hk_bytes key,
                                 struct hk_bytes expected, hk_done *done, void *context);
 int hk_add_async(struct hk_session *session, struct hk_bytes key, int64_t delta, hk_done *done,
                  void *context);
+
+/* ---- Transactions ----
+ *
+ * Reads and writes of any keys of a space whose engine has transactions (zeus: docs/CONFIG.md,
+ * hk_config.transactions), all or nothing, strictly serializable: as if each that committed was
+ * done at one moment between its begin and the return of its commit.
+ *
+ *     static int pay(struct hk_txn *txn, void *context)
+ *     {
+ *         const struct payment *p = context;
+ *         int64_t from, to;
+ *         int err = balance(txn, p->from, &from);
+ *         err = err == HK_OK ? balance(txn, p->to, &to) : err;
+ *         err = err == HK_OK ? set_balance(txn, p->from, from - p->amount) : err;
+ *         return err == HK_OK ? set_balance(txn, p->to, to + p->amount) : err;
+ *     }
+ *     int err = hk_txn_run(session, NULL, pay, &payment);
+ *
+ * Reads are of this node's memory, on the calling thread; what is written stays with the
+ * transaction until it commits. A key that belongs to another node is brought here the first time
+ * that a transaction touches it, which is when a call may wait, and stays until another node works
+ * on it: transactions over keys that this node has need no messages before they commit.
+ * docs/TRANSACTIONS.md says more.
+ *
+ * HK_ERR_ABORTED: something that the transaction has read was changed by another one meanwhile;
+ * nothing happened, and it may be tried again. HK_ERR_TIMEOUT: the same, its time is over.
+ * HK_ERR_UNKNOWN, from a commit: it may or may not have happened. Once a call has answered another
+ * error than HK_ERR_NOTFOUND, HK_ERR_TOOBIG and HK_ERR_INVALID, the transaction will not commit.
+ *
+ * Operations without a transaction (hk_get, hk_put, ...) on such a space are transactions of one
+ * operation each. */
+
+#define HK_TXN_KEYS_MAX 1024u /* that a transaction touches */
+
+struct hk_txn;
+
+enum hk_txn_flag {
+    HK_TXN_READ_ONLY = 1, /* it writes nothing: keys of other nodes are copied, not taken */
+};
+
+struct hk_txn_options {
+    uint32_t flags;      /* enum hk_txn_flag */
+    uint32_t timeout_ms; /* for all that it waits for, the commit included; 0: 5000 */
+};
+
+/* A transaction over the session's space, of the session's thread. options may be NULL.
+ * HK_ERR_INVALID: the space has no transactions. */
+int hk_txn_begin(struct hk_session *session, const struct hk_txn_options *options,
+                 struct hk_txn **txn_out);
+
+/* As hk_get; sees what the transaction itself has written. Reads of one key answer the same. */
+int hk_txn_get(struct hk_txn *txn, struct hk_bytes key, void *value, size_t capacity,
+               size_t *n_out);
+/* options: as of hk_put, of the flags HK_PUT_KEEP_TTL alone. HK_ERR_FULL: over HK_TXN_KEYS_MAX. */
+int hk_txn_put(struct hk_txn *txn, struct hk_bytes key, struct hk_bytes value,
+               const struct hk_put_options *options);
+/* HK_OK, whether there is such a key or not. */
+int hk_txn_delete(struct hk_txn *txn, struct hk_bytes key);
+
+/* Ends the transaction, whatever it answers. HK_OK: it has happened, and every live replica of what
+ * it wrote has it. One that wrote nothing commits without a message if all it read is here. */
+int hk_txn_commit(struct hk_txn *txn);
+/* The same without waiting: `done` gets HK_OK, or what went wrong, from hk_session_poll. Commits of
+ * a session take effect in their order. HK_ERR_FULL: in_flight_max operations have not completed
+ * yet; the transaction stays as it is. With any other error it has ended, and `done` is not called.
+ */
+int hk_txn_commit_async(struct hk_txn *txn, hk_done *done, void *context);
+/* Nothing happened. NULL is ignored. */
+void hk_txn_abort(struct hk_txn *txn);
+
+/* Waits until all commits that were begun in this session are over, and calls `done` of what has
+ * completed meanwhile, as hk_session_poll does. HK_ERR_TIMEOUT: some are not. Not from within a
+ * callback. */
+int hk_txn_fence(struct hk_session *session, uint32_t timeout_ms);
+
+/* What is done in a transaction; may run several times, each time from the beginning, so it keeps
+ * nothing of an earlier one. Returns what it was answered, or an error of its own; neither commits
+ * nor aborts. */
+typedef int hk_txn_body(struct hk_txn *txn, void *context);
+
+/* Runs the body and commits; if that is aborted, again after a short, random while, until
+ * options->timeout_ms are over. What body answers other than HK_OK and HK_ERR_ABORTED ends it
+ * without effect, and is the answer. */
+int hk_txn_run(struct hk_session *session, const struct hk_txn_options *options, hk_txn_body *body,
+               void *context);
+
+/* ---- Completions ---- */
 
 /* Calls `done` of at most max operations that have completed; does not wait. Returns how many. */
 uint32_t hk_session_poll(struct hk_session *session, uint32_t max);

@@ -28,6 +28,8 @@ enum hk_err {
         -16,           /* the node that had the key is gone, and the key with it; nothing changed */
     HK_ERR_LOST = -17, /* all nodes that had the object are gone, and it with them; nothing changed
                         */
+    HK_ERR_ABORTED = -18, /* something that a transaction has read is not so any more; nothing
+                             changed, and it may be tried again */
 };
 
 /* "HK_OK", "HK_ERR_NOMEM", ...; "HK_ERR_?" for a number that is none of them. */

@@ -23,6 +23,7 @@ static const struct {
     {HK_ERR_IO, "HK_ERR_IO", "the operating system refused an operation"},
     {HK_ERR_CONDITION, "HK_ERR_CONDITION", "the condition did not hold"},
     {HK_ERR_TIMEOUT, "HK_ERR_TIMEOUT", "the time is over"},
+    {HK_ERR_ABORTED, "HK_ERR_ABORTED", "something that the transaction has read has changed"},
     {HK_ERR_LOSTSLOT, "HK_ERR_LOSTSLOT", "the node that had the key is gone, and the key with it"},
     {HK_ERR_LOST, "HK_ERR_LOST", "all nodes that had the object are gone, and it with them"},
 };

@@ -84,6 +84,11 @@ static void write_text(const struct hk_config *c, struct text *t)
     add(t, "[space 0]\n");
     add_number(t, "memory_max", c->memory_max);
     add_number(t, "keys_expected", c->keys_expected);
+    if (c->transactions) {
+        add(t, "[space %u]\nengine = zeus\n", HK_SPACE_TRANSACTIONS);
+        add_number(t, "memory_max", c->memory_max);
+        add_number(t, "keys_expected", c->keys_expected);
+    }
 }
 
 static int from_fields(const struct hk_config *c, struct config *config_out, char *error_out,

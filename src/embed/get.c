@@ -28,7 +28,7 @@ static bool read_here(struct hk_session *s, struct bytes key, void *value, size_
                       struct hk_result *result_out)
 {
     struct node_read read = {.key = key};
-    if (operation_own(s, key)) {
+    if (operation_own(s, s->space, key)) {
         return false;
     }
     struct node_reader *reader = local_enter(s->local);
@@ -115,7 +115,7 @@ static void read_some(struct hk_session *s, struct hk_read *reads, uint32_t n)
         reads[i].n = 0;
         reads[i].version = 0;
         reads[i].err = check(s, reads[i].key, reads[i].value, reads[i].capacity);
-        if (reads[i].err == HK_OK && operation_own(s, key)) {
+        if (reads[i].err == HK_OK && operation_own(s, s->space, key)) {
             reads[i].err = ASKED;
         } else if (reads[i].err == HK_OK) {
             here[count].key = key;

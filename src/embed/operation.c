@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/hash.h"
 
 #define WAIT_US 1000000u
@@ -26,20 +27,27 @@ static uint8_t own_list(uint32_t space, struct bytes key)
     return (uint8_t)(XXH3_64bits(key.at, key.n) + space);
 }
 
-bool operation_own(const struct hk_session *s, struct bytes key)
+bool operation_own(const struct hk_session *s, uint32_t space, struct bytes key)
 {
-    return s->updates_n > 0 && s->own[own_list(s->space, key)] > 0;
+    return s->updates_n > 0 && s->own[own_list(space, key)] > 0;
 }
 
 /* ---- Slots ---- */
 
 uint32_t operation_slot(struct hk_session *s)
 {
-    HK_ASSERT(s->spare_n > 0);
+    while (s->spare_n == 0) {
+        HK_ASSERT(s->dropped_n > 0);
+        (void)local_wait(s->local, WAIT_US);
+        operation_take(s);
+    }
     uint32_t slot = s->spare[--s->spare_n];
     s->slots[slot].done = NULL;
     s->slots[slot].into = NULL;
     s->slots[slot].read = NULL;
+    s->slots[slot].txn = NULL;
+    s->slots[slot].keeps = false;
+    s->slots[slot].dropped = false;
     return slot;
 }
 
@@ -59,22 +67,46 @@ void operation_ready(struct hk_session *s, uint32_t slot)
     s->ready[(s->ready_first + s->ready_n++) % LOCAL_SLOTS_MAX] = (uint8_t)slot;
 }
 
+/* What is written from here on until it is answered, or was. */
+static void note_update(struct hk_session *s, uint8_t list, bool begins)
+{
+    s->own[list] = (uint16_t)(s->own[list] + (begins ? 1 : -1));
+    s->updates_n += begins ? 1u : -1u;
+}
+
+static void note_updates(struct hk_session *s, uint32_t slot, bool begins)
+{
+    const struct local_slot *local = local_slot(s->local, slot);
+    const struct hk_txn *t = s->slots[slot].txn;
+    if (local->txn == NULL && op_updates(&local->op)) {
+        note_update(s, own_list(local->op.space, local->op.key), begins);
+    }
+    for (uint32_t i = 0; t != NULL && i < t->request.ops_n; i++) {
+        note_update(s, own_list(t->space, t->request.ops[i].key), begins);
+    }
+    s->txns_n += t == NULL ? 0 : begins ? 1u : -1u;
+}
+
+int operation_submit(struct hk_session *s, uint32_t slot)
+{
+    int err = local_submit(s->local, slot);
+    if (err != HK_OK) {
+        operation_free(s, slot);
+    } else {
+        note_updates(s, slot, true);
+    }
+    return err;
+}
+
 int operation_begin(struct hk_session *s, uint32_t slot, const struct op *op, void *buffer,
                     size_t capacity)
 {
     struct local_slot *local = local_slot(s->local, slot);
     local->op = *op;
+    local->txn = NULL;
     local->buffer = buffer;
     local->capacity = capacity;
-    int err = local_submit(s->local, slot);
-    if (err != HK_OK) {
-        operation_free(s, slot);
-    } else if (op_updates(op)) {
-        s->slots[slot].own = own_list(op->space, op->key);
-        s->own[s->slots[slot].own]++;
-        s->updates_n++;
-    }
-    return err;
+    return operation_submit(s, slot);
 }
 
 /* ---- Results ---- */
@@ -90,10 +122,23 @@ static int condition_error(const struct op *op)
     }
 }
 
+/* NIL: a watch did not hold. The node has tried long enough when it says BUSY. */
+static int txn_error(const struct answer *a)
+{
+    if (a->kind == ANSWER_ERROR) {
+        return a->number == HK_ERR_BUSY ? HK_ERR_ABORTED : (int)a->number;
+    }
+    return a->kind == ANSWER_OK ? HK_OK : HK_ERR_ABORTED;
+}
+
 static struct hk_result result_of(const struct local_slot *local)
 {
     const struct answer *a = &local->answer;
     struct hk_result r = {.err = HK_OK, .version = local->version};
+    if (local->txn != NULL) {
+        r.err = txn_error(a);
+        return r;
+    }
     switch ((enum answer_kind)a->kind) {
     case ANSWER_OK:
         break;
@@ -124,9 +169,12 @@ void operation_take(struct hk_session *s)
         struct local_slot *local = local_slot(s->local, slot);
         struct hk_slot *mine = &s->slots[slot];
         struct hk_result result = result_of(local);
-        if (op_updates(&local->op)) {
-            s->own[mine->own]--;
-            s->updates_n--;
+        note_updates(s, slot, false);
+        transaction_end(mine->txn);
+        if (mine->dropped) {
+            s->dropped_n--;
+            operation_free(s, slot);
+            continue;
         }
         if (mine->into == NULL && mine->read == NULL) {
             mine->result = result;
@@ -141,7 +189,9 @@ void operation_take(struct hk_session *s)
             mine->read->version = result.version;
         }
         s->waited_n--;
-        operation_free(s, slot);
+        if (!mine->keeps) {
+            operation_free(s, slot);
+        }
     }
 }
 
@@ -151,6 +201,25 @@ void operation_wait(struct hk_session *s, uint32_t waited_n)
         (void)local_wait(s->local, WAIT_US);
         operation_take(s);
     }
+}
+
+bool operation_wait_until(struct hk_session *s, uint32_t slot, uint64_t until_us)
+{
+    uint32_t waited_n = s->waited_n++;
+    while (s->waited_n > waited_n) {
+        uint64_t now_us = clock_boot_us();
+        if (now_us >= until_us) {
+            s->slots[slot].into = NULL;
+            s->slots[slot].dropped = true;
+            s->dropped_n++;
+            s->waited_n--;
+            return false;
+        }
+        uint64_t left_us = until_us - now_us;
+        (void)local_wait(s->local, left_us < WAIT_US ? left_us : WAIT_US);
+        operation_take(s);
+    }
+    return true;
 }
 
 int operation_run(struct hk_session *s, const struct op *op, void *buffer, size_t capacity,
@@ -171,8 +240,9 @@ int operation_run(struct hk_session *s, const struct op *op, void *buffer, size_
 
 /* ---- Operations that do not wait ---- */
 
-static bool slot_memory(struct hk_slot *mine, size_t bytes)
+bool operation_memory(struct hk_session *s, uint32_t slot, size_t bytes)
 {
+    struct hk_slot *mine = &s->slots[slot];
     if (bytes <= mine->memory_bytes) {
         return true;
     }
@@ -202,7 +272,7 @@ int operation_start(struct hk_session *s, const struct op *op, void *buffer, siz
     uint32_t slot = operation_slot(s);
     struct hk_slot *mine = &s->slots[slot];
     struct op own = *op;
-    if (!slot_memory(mine, (size_t)op->key.n + op->value.n + op->arg.n)) {
+    if (!operation_memory(s, slot, (size_t)op->key.n + op->value.n + op->arg.n)) {
         operation_free(s, slot);
         return HK_ERR_NOMEM;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 
 #define IN_FLIGHT_DEFAULT 64u
 #define WAIT_MS 1000u
@@ -32,6 +33,10 @@ int hk_session_open(struct hk_node *node, const struct hk_session_options *optio
         free(s);
         return err;
     }
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        s->transacts |= server_space_owned(node->server, i) ? 1u << i : 0;
+    }
+    random_init(&s->random, (uint64_t)(uintptr_t)s ^ clock_boot_us());
     *session_out = s;
     return HK_OK;
 }
@@ -45,6 +50,11 @@ void hk_session_close(struct hk_session *s)
         (void)hk_session_wait(s, WAIT_MS);
         (void)hk_session_poll(s, UINT32_MAX);
     }
+    while (s->dropped_n > 0) {
+        (void)local_wait(s->local, WAIT_MS * 1000u);
+        operation_take(s);
+    }
+    transaction_free(s->txn_spare);
     local_close(s->local);
     for (uint32_t i = 0; i < s->slots_n; i++) {
         free(s->slots[i].memory);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "engine/zeus/zeus.h"
 #include "node/internal.h"
 
 _Static_assert(NODE_READ_MAX == STORE_BATCH_MAX, "one batch of the store");
@@ -137,6 +138,7 @@ static inline void judge(const struct node *n, const struct space *space,
     bool homed = space->homes != NULL;
     read->version = v->found ? v->meta.ts : 0;
     read->cached = homed && v->found && v->meta.aux != 0;
+    read->owned = v->found && (space->ops->traits & ENGINE_OWNED) != 0 && (flags & ZEUS_OWNED) != 0;
     read->answer = NODE_READ_ASK;
     if ((flags & KEY_READABLE) == 0) {
         return;

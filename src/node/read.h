@@ -55,6 +55,7 @@ struct node_read {
     struct bytes key;   /* in */
     uint8_t answer;     /* enum node_read_answer */
     bool cached;        /* where keys have homes: it is a key that all nodes have */
+    bool owned;         /* where objects have owners: this node is its owner */
     uint64_t version;   /* timestamp of what was read; 0: there was no entry */
     struct bytes value; /* FOUND: the reader's memory or the store's, good until its next call */
 };

@@ -279,8 +279,7 @@ static void wait_for_answer(struct client *c)
     }
 }
 
-/* Bytes of values that an operation, or a transaction, may bring with it. */
-static uint64_t handed_bytes(const struct request *request)
+uint64_t server_request_bytes(const struct request *request)
 {
     const struct txn_request *txn = request->txn;
     uint64_t bytes = request->op.value.n;
@@ -299,7 +298,7 @@ static bool client_next(struct client *c, struct request *request_out)
     switch (resp_conn_next(c->conn, w->now_us, w->updates, &request_out->op, &request_out->txn)) {
     case RESP_OP:
         w->in_flight++;
-        w->handed_bytes += handed_bytes(request_out);
+        w->handed_bytes += server_request_bytes(request_out);
         /* Whether peers lag is known only once what was handed out is on its way to them. */
         w->updates = w->updates && w->handed_bytes < ROUND_BYTES_MAX;
         if (++c->turn >= TURN_OPS) {

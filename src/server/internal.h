@@ -274,6 +274,8 @@ void server_client_arrived(void *server, int fd, const char *address, const char
 /* False: no memory. */
 bool clients_init(struct server_worker *w) __attribute__((warn_unused_result));
 void clients_deinit(struct server_worker *w);
+/* Bytes of values that an operation, or a transaction, brings with it. */
+uint64_t server_request_bytes(const struct request *request);
 /* Takes up what arrived. */
 void clients_adopt(struct server_worker *w);
 /* The next request for the node, of the clients in turn. */
@@ -347,7 +349,6 @@ const char *server_recover_invalid(const struct node_status *status, uint8_t sel
 /* INFO's section, and the same figures as JSON. */
 void server_owned_info(struct server_worker *w, struct resp_out *text);
 json_t *server_owned_json(const struct node_stats *stats);
-bool server_space_owned(const struct server *s, uint32_t space);
 /* How many nodes have every acknowledged write of it, the owner counted. */
 uint32_t server_owned_replicas(const struct server *s, uint32_t space, nodeset operational);
 /* Whether there is such a space. */

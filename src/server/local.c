@@ -255,12 +255,19 @@ void locals_adopt(struct server_worker *w)
 
 /* ---- Requests and replies: inside worker_poll ---- */
 
+static bool updates(const struct local_slot *slot)
+{
+    return slot->txn != NULL ? txn_updates(slot->txn) : op_updates(&slot->op);
+}
+
 static void hand_out(struct server_worker *w, struct local_session *s, uint32_t slot,
                      struct request *request_out)
 {
-    *request_out = (struct request){.session = s->session, .tag = slot, .op = s->slots[slot].op};
+    const struct local_slot *from = &s->slots[slot];
+    *request_out =
+        (struct request){.session = s->session, .tag = slot, .op = from->op, .txn = from->txn};
     w->in_flight++;
-    w->handed_bytes += request_out->op.value.n;
+    w->handed_bytes += server_request_bytes(request_out);
     /* Whether peers lag is known only once what was handed out is on its way to them. */
     w->updates = w->updates && w->handed_bytes < ROUND_BYTES_MAX;
 }
@@ -316,7 +323,7 @@ bool locals_request(struct server_worker *w, struct request *request_out)
         return true;
     }
     while (take_seen(w, &ref)) {
-        bool update = op_updates(&ref.session->slots[ref.slot].op);
+        bool update = updates(&ref.session->slots[ref.slot]);
         /* What comes behind a held request keeps its place. */
         if ((update && !w->updates) || !list_empty(&ref.session->held)) {
             hold(w, ref.session, ref.slot);

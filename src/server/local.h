@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "engine/op.h"
+#include "engine/txn.h"
 #include "node/read.h"
 
 #define LOCAL_SESSIONS_MAX 128u
@@ -38,6 +38,7 @@ struct local_session;
  * local_take gives the slot back. */
 struct local_slot {
     struct op op;      /* its bytes stay good until then */
+    const struct txn_request *txn; /* not NULL: as in struct request; stays good as well */
     void *buffer;      /* where the answer's bytes are put ... */
     uint64_t capacity; /* ... if they are no more than that */
 

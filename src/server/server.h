@@ -33,6 +33,8 @@ int server_open(const struct config *config, const struct server_options *option
  * are closed by themselves, before or after. */
 void server_close(struct server *server, bool now);
 struct locals *server_locals(struct server *server);
+/* Whether the space's objects have owners: then transactions may touch them. */
+bool server_space_owned(const struct server *s, uint32_t space);
 
 /* What its program may know of a node; any thread. */
 struct server_look {
