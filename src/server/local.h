@@ -37,10 +37,10 @@ struct local_session;
 /* An operation. Its thread fills the first part before local_submit and leaves all alone until
  * local_take gives the slot back. */
 struct local_slot {
-    struct op op;      /* its bytes stay good until then */
+    struct op op;                  /* its bytes stay good until then */
     const struct txn_request *txn; /* not NULL: as in struct request; stays good as well */
-    void *buffer;      /* where the answer's bytes are put ... */
-    uint64_t capacity; /* ... if they are no more than that */
+    void *buffer;                  /* where the answer's bytes are put ... */
+    uint64_t capacity;             /* ... if they are no more than that */
 
     uint64_t version;     /* as reply.version */
     struct answer answer; /* value.at is buffer, or NULL when they were more than fit */
