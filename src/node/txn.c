@@ -23,6 +23,7 @@
 #define ROUNDS_MAX 3u      /* levels lost so often: ordered from then on */
 #define PRODS_MAX 4u       /* a read that waited so often wants to own */
 #define PROD_SHIFT_MAX 5u  /* waits double up to 32 times parked_us */
+#define HOLDS_US 20000u    /* so long it keeps what it has while it waits for a level */
 #define AGE_BITS 18u       /* of an age, below its time */
 #define AGE_WORKER_BITS 6u /* of these, above the sequence */
 
@@ -478,7 +479,9 @@ void txn_want(struct worker *w, struct txn *t)
     if (!begin_wait(w, t)) {
         return;
     }
-    wheel_arm(&w->wheel, &t->call->timer, call_due(w, t->call));
+    uint64_t due = call_due(w, t->call);
+    uint64_t held_due = w->now_us + HOLDS_US;
+    wheel_arm(&w->wheel, &t->call->timer, t->ordered && held_due < due ? held_due : due);
     waiter.gen = ++t->gen;
     t->wants = 1; /* until all are under way */
     for (uint32_t k = 0; k < t->objects_n; k++) {
@@ -527,6 +530,12 @@ void txn_timer(struct worker *w, struct txn *t)
      * the others. */
     t->prods++;
     t->updates |= t->prods > PRODS_MAX;
+    if (t->wants > 0) {
+        txn_release(w, t);
+        t->wants = 0;
+        call_again(w, c);
+        return;
+    }
     resume(w, t);
 }
 
@@ -596,8 +605,23 @@ void txn_run(struct worker *w, struct call *c)
 
 /* ---- A worker's poll ---- */
 
+/* Who waits for levels lets go: the levels come when all is settled, and that waits for what is
+ * held. */
+static void let_go_all(struct worker *w)
+{
+    for (uint32_t i = 0; i < w->node->config.calls_max; i++) {
+        struct txn *t = &w->txns->table[i];
+        if (t->call != NULL && t->call->state == CALL_WAITING && t->wants > 0) {
+            txn_release(w, t);
+        }
+    }
+}
+
 void txn_adopt(struct worker *w)
 {
+    if (w->txns != NULL) {
+        let_go_all(w);
+    }
     for (uint32_t i = 0; w->txns != NULL && i < SPACES_MAX; i++) {
         if (w->txns->spaces[i] != NULL) {
             txn_pipe_adopt(w, (uint8_t)i);

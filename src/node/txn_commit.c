@@ -136,6 +136,16 @@ static void offer(struct worker *w, struct txn *t)
     }
 }
 
+/* Whether it may keep what it has while it waits for levels. Not between views: nobody gets a level
+ * before all is settled, and nothing is settled while an owner owes an ACK for what is held. */
+static bool may_hold(const struct worker *w, const struct txn *t)
+{
+    const struct space *space = &w->node->spaces[t->call->op.space];
+    /* acquire: as own_epoch.c reads it. */
+    return t->ordered &&
+           atomic_load_explicit(&space->settled_epoch, memory_order_acquire) == w->view.epoch;
+}
+
 /* Grasps all; false: it waits for something. */
 static bool grasp_all(struct worker *w, struct txn *t)
 {
@@ -154,7 +164,7 @@ static bool grasp_all(struct worker *w, struct txn *t)
     if (lacking == 0 && taken == UINT32_MAX) {
         return true;
     }
-    if (lacking > 0 && !t->ordered) {
+    if (lacking > 0 && !may_hold(w, t)) {
         txn_release(w, t);
         txn_want(w, t);
         return false;

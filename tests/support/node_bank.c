@@ -1,11 +1,13 @@
 #include "support/node_bank.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -45,6 +47,10 @@ struct bank {
     _Atomic bool fills; /* the next request of node 0 */
     _Atomic bool filled;
     _Atomic bool runs;
+    _Atomic uint64_t target; /* of transfers: then nothing more is asked for */
+    _Atomic uint64_t open;   /* unanswered requests */
+    pthread_mutex_t lock;
+    pthread_cond_t still;
     _Atomic uint64_t counts[sizeof(struct bank_counts) / sizeof(uint64_t)];
 };
 
@@ -57,6 +63,9 @@ struct bank *bank_create(const struct bank_config *config)
     assert_non_null(bank);
     assert_true(config->accounts <= BANK_ACCOUNTS_MAX && config->clients <= BANK_CLIENTS_MAX);
     bank->config = *config;
+    atomic_store(&bank->target, UINT64_MAX);
+    pthread_mutex_init(&bank->lock, NULL);
+    pthread_cond_init(&bank->still, NULL);
     for (uint32_t i = 0; i < config->accounts; i++) {
         (void)snprintf(bank->keys[i], sizeof bank->keys[i], "account-%u", i);
     }
@@ -70,6 +79,8 @@ struct bank *bank_create(const struct bank_config *config)
 
 void bank_destroy(struct bank *bank)
 {
+    pthread_mutex_destroy(&bank->lock);
+    pthread_cond_destroy(&bank->still);
     free(bank);
 }
 
@@ -194,6 +205,7 @@ static bool request(void *context, uint32_t node, uint32_t worker, struct reques
             begin_transfer(bank, c, &w->random, node);
         }
         c->waits = true;
+        atomic_fetch_add(&bank->open, 1);
         *out = (struct request){.session = c->session, .tag = i, .txn = &c->txn};
         return true;
     }
@@ -244,14 +256,41 @@ static void see(struct bank *bank, struct bank_client *c, const struct reply *re
     }
 }
 
-static void reply_came(void *context, uint32_t node, uint32_t worker, const struct reply *reply)
+static bool reached(struct bank *bank)
 {
-    struct bank *bank = context;
-    struct bank_client *c = &bank->workers[node][worker].clients[reply->tag];
-    enum deed deed = c->deed;
-    assert_true(c->waits && c->session == reply->session);
-    c->waits = false;
-    c->deed = DEED_ADD;
+    return bank_counts(bank).done >= atomic_load(&bank->target);
+}
+
+static void answered(struct bank *bank)
+{
+    if (reached(bank)) {
+        atomic_store(&bank->runs, false);
+    }
+    if (atomic_fetch_sub(&bank->open, 1) == 1 && !atomic_load(&bank->runs)) {
+        pthread_mutex_lock(&bank->lock);
+        pthread_cond_signal(&bank->still);
+        pthread_mutex_unlock(&bank->lock);
+    }
+}
+
+void bank_await(struct bank *bank, uint64_t transfers, uint32_t seconds)
+{
+    struct timespec until;
+    int err = 0;
+    atomic_store(&bank->target, bank_counts(bank).done + transfers);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds;
+    pthread_mutex_lock(&bank->lock);
+    while (err == 0 && (atomic_load(&bank->runs) || atomic_load(&bank->open) > 0)) {
+        err = pthread_cond_timedwait(&bank->still, &bank->lock, &until);
+    }
+    pthread_mutex_unlock(&bank->lock);
+    assert_int_equal(err, 0);
+}
+
+static void hear(struct bank *bank, struct bank_client *c, enum deed deed,
+                 const struct reply *reply)
+{
     if (reply->answer.kind == ANSWER_ERROR) {
         count_error(bank, reply->answer.number);
         assert_true(deed != DEED_FILL);
@@ -273,6 +312,18 @@ static void reply_came(void *context, uint32_t node, uint32_t worker, const stru
         atomic_store(&bank->filled, true);
         COUNT(bank, done);
     }
+}
+
+static void reply_came(void *context, uint32_t node, uint32_t worker, const struct reply *reply)
+{
+    struct bank *bank = context;
+    struct bank_client *c = &bank->workers[node][worker].clients[reply->tag];
+    enum deed deed = c->deed;
+    assert_true(c->waits && c->session == reply->session);
+    c->waits = false;
+    c->deed = DEED_ADD;
+    hear(bank, c, deed, reply);
+    answered(bank);
 }
 
 struct cluster_client bank_client(struct bank *bank)

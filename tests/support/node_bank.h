@@ -41,6 +41,9 @@ void bank_fill(struct bank *bank, struct cluster *c);
 void bank_run(struct bank *bank, bool on);
 /* Whether no client waits for an answer. */
 bool bank_idle(const struct bank *bank);
+/* Threads: until so many transfers are done, then until all are answered; asserts that it comes to
+ * that in so many seconds. */
+void bank_await(struct bank *bank, uint64_t transfers, uint32_t seconds);
 struct bank_counts bank_counts(const struct bank *bank);
 
 #endif
