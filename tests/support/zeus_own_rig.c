@@ -295,6 +295,25 @@ void own_rig_pass(struct own_rig *r, uint8_t from, uint8_t to, uint8_t kind)
     HK_ASSERT(delivered);
 }
 
+void own_rig_run_among(struct own_rig *r, nodeset set, uint8_t lane)
+{
+    bool some = true;
+    while (some) {
+        some = false;
+        for (uint32_t i = 0; i < (uint32_t)r->n * r->n; i++) {
+            uint8_t from = (uint8_t)(i / r->n);
+            uint8_t to = (uint8_t)(i % r->n);
+            bool both = nodeset_has(set, from) && nodeset_has(set, to);
+            some = (both && own_rig_deliver(r, from, to, lane)) || some;
+        }
+    }
+}
+
+void own_rig_lose(struct own_rig *r, uint8_t from, uint8_t to)
+{
+    r->lanes[from][to][OWN_RIG_OBJECT].n = 0;
+}
+
 bool own_rig_run_one(struct own_rig *r)
 {
     uint32_t all = (uint32_t)r->n * r->n * OWN_RIG_LANES;

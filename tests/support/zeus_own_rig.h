@@ -14,6 +14,7 @@
 #define OWN_RIG_NODES 5u
 #define OWN_RIG_LANE 256u
 #define OWN_RIG_VIEWS 32u
+#define OWN_RIG_VALUES 256u
 #define OWN_RIG_COMMITS 8u /* that an owner has under way */
 #define OWN_RIG_STORED 32u /* of other owners, at a member */
 
@@ -88,6 +89,13 @@ struct own_rig_node {
     bool recordless; /* own_step gets no record */
 };
 
+/* What a commit was made from, and by whom. */
+struct own_rig_base {
+    uint64_t version;
+    uint32_t born;
+    uint8_t node;
+};
+
 struct own_rig {
     struct own_config config;
     struct random random;
@@ -98,7 +106,8 @@ struct own_rig {
     struct view views[OWN_RIG_VIEWS]; /* views[0] has epoch 1 */
     uint32_t nviews;
     struct own_rig_lane lanes[OWN_RIG_NODES][OWN_RIG_NODES][OWN_RIG_LANES];
-    uint32_t values;   /* the last commit's number */
+    uint32_t values; /* the last commit's number */
+    struct own_rig_base bases[OWN_RIG_VALUES];
     uint64_t reliable; /* highest version that a client has been told of */
     uint64_t sent;     /* messages of ownership between nodes */
     uint64_t counts[OWN_COUNTERS];
@@ -112,7 +121,8 @@ void own_rig_init(struct own_rig *r, uint8_t n, uint64_t hash, uint64_t rules_of
 
 /* ---- What a node does ---- */
 void own_rig_want(struct own_rig *r, uint8_t node, enum own_type type, uint8_t target);
-/* A local commit of the owner, of a value or (true) of a deletion; its number. 0: it may not. */
+/* A local commit, of a value or (true) of a deletion, of an owner, or of the transaction that holds
+ * the object, which ends with it; its number. 0: it may not. */
 uint32_t own_rig_commit(struct own_rig *r, uint8_t node, bool deletion);
 void own_rig_lock(struct own_rig *r, uint8_t node, bool locked);
 
@@ -121,6 +131,10 @@ void own_rig_lock(struct own_rig *r, uint8_t node, bool locked);
 bool own_rig_deliver(struct own_rig *r, uint8_t from, uint8_t to, uint8_t lane);
 /* The same; asserts that it is of this kind. */
 void own_rig_pass(struct own_rig *r, uint8_t from, uint8_t to, uint8_t kind);
+/* Delivers all that the nodes of the set say to each other in this lane. */
+void own_rig_run_among(struct own_rig *r, nodeset set, uint8_t lane);
+/* What is in the lane of objects is lost. No lane loses anything: it stands for a fault. */
+void own_rig_lose(struct own_rig *r, uint8_t from, uint8_t to);
 bool own_rig_run_one(struct own_rig *r);
 /* Delivers everything that can be, in no particular order. */
 void own_rig_run(struct own_rig *r);

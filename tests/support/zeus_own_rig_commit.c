@@ -86,15 +86,31 @@ static void finish(struct own_rig *r, uint8_t node)
     }
 }
 
+/* Two commits from one version: one of them is lost, unless the first died with its owner. */
+static void check_base(struct own_rig *r, uint8_t node, uint64_t version)
+{
+    uint32_t born = own_rig_born(&r->nodes[node].view, node);
+    for (uint32_t i = 1; i < r->values; i++) {
+        const struct own_rig_base *b = &r->bases[i];
+        if (b->version == version && b->node != node && own_rig_serves(r, b->node) &&
+            own_rig_born(&r->nodes[b->node].view, b->node) == b->born) {
+            own_rig_wrong(r, "two commits from one version");
+        }
+    }
+    r->bases[r->values] = (struct own_rig_base){.version = version, .born = born, .node = node};
+}
+
 uint32_t own_rig_commit(struct own_rig *r, uint8_t node, bool deletion)
 {
     struct own_rig_node *n = &r->nodes[node];
-    if (!n->owned || !n->have || n->locked || !own_rig_serves(r, node) ||
-        n->commits_n == OWN_RIG_COMMITS) {
+    if ((!n->owned && !n->locked) || !n->have || !own_rig_serves(r, node) ||
+        n->commits_n == OWN_RIG_COMMITS || r->values + 1 == OWN_RIG_VALUES) {
         return 0;
     }
     struct own_vector v = own_masked(&n->entry.vector, &n->view);
     r->values++;
+    check_base(r, node, n->version);
+    n->locked = false;
     n->version = stamp_make(stamp_version(n->version) + 1, n->view.members[node].cid_first);
     n->value = deletion ? 0 : r->values;
     n->state = ZEUS_WRITE;

@@ -196,6 +196,13 @@ static void check_owner(struct own_rig *r, uint8_t node)
             own_rig_wrong(r, "a reader without the data");
         }
     }
+    for (uint8_t i = 0; i < r->n; i++) {
+        const struct own_rig_node *other = &r->nodes[i];
+        if (own_rig_serves(r, i) && other->have && other->state == ZEUS_VALID && !other->shut &&
+            other->version > n->version) {
+            own_rig_wrong(r, "a reader is ahead of the owner");
+        }
+    }
 }
 
 static void check_node(struct own_rig *r, uint8_t node)

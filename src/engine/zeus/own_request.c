@@ -78,7 +78,8 @@ static void send_req(struct arb *a)
     const struct own_event *event = a->event;
     struct own_busy *b = a->busy;
     struct own_vector v = arb_masked(a, &a->entry->vector);
-    nodeset drivers = event->drivers & event->view->live;
+    bool all = !arb_rule(a, OWN_RULE_SHADOW);
+    nodeset drivers = (all ? event->directory : event->drivers) & event->view->live;
     forget_acks(b);
     b->mine_epoch = event->view->epoch;
     if (drivers == 0) {
