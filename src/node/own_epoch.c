@@ -43,10 +43,11 @@ static void poke_all(struct worker *w)
 void own_epoch_adopt(struct worker *w)
 {
     struct own *own = w->own;
-    own->before = own->adopted;
-    own->adopted = w->view;
-    bool moved = own->before.epoch != 0 && (own->before.configured != w->view.configured ||
-                                            own->before.configured_old != w->view.configured_old);
+    bool moved = own->base.epoch != 0 && (own->base.configured != w->view.configured ||
+                                          own->base.configured_old != w->view.configured_old);
+    if (!moved) {
+        own->base = w->view;
+    }
     for (uint32_t rest = w->node->owned; rest != 0; rest &= rest - 1) {
         uint8_t i = lowest(rest);
         struct own_space *mine = &own->spaces[i];
@@ -117,7 +118,7 @@ static void push_visit(void *context, struct bytes key, uint64_t hash, const str
     uint8_t self = w->node->config.self;
     uint64_t portable = own_portable(w, key);
     nodeset directory = own_directory(&w->view, portable);
-    nodeset old = mine->epoch.moved ? own_directory(&w->own->before, portable) : directory;
+    nodeset old = mine->epoch.moved ? own_directory(&w->own->base, portable) : directory;
     nodeset to = directory & (p->fresh | ~old) & w->view.live & ~nodeset_of(self);
     if (to == 0) {
         return;
@@ -244,6 +245,18 @@ void own_epoch_message(struct worker *w, const struct msg *msg, uint8_t from)
     }
 }
 
+/* Whatever had to be sent to new directory nodes was sent before SETTLED. */
+static void keep_base(struct worker *w)
+{
+    for (uint32_t rest = w->node->owned; rest != 0; rest &= rest - 1) {
+        if (atomic_load_explicit(&w->node->spaces[lowest(rest)].settled_epoch,
+                                 memory_order_relaxed) != w->view.epoch) {
+            return;
+        }
+    }
+    w->own->base = w->view;
+}
+
 void own_epoch_poll(struct worker *w)
 {
     if (w->view.epoch == 0 || !nodeset_has(w->view.live, w->node->config.self)) {
@@ -254,6 +267,9 @@ void own_epoch_poll(struct worker *w)
             lead(w, lowest(rest));
         }
         go_on(w, lowest(rest));
+    }
+    if (w->own->base.epoch != w->view.epoch) {
+        keep_base(w);
     }
 }
 

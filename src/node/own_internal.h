@@ -78,7 +78,7 @@ struct own_epoch {
     uint64_t push_cursor;
     bool said_recovered, said_settled, said_pushed;
     bool all_quiet; /* all workers here have settled */
-    bool moved;     /* the configured sets have changed with this view */
+    bool moved;     /* the configured sets have changed since own.base */
 };
 
 struct own_space {
@@ -110,8 +110,7 @@ struct own {
     uint8_t *value;        /* a message's value: body and data */
     uint64_t value_bytes;
     struct own_walk walk;
-    struct view adopted; /* the same as the worker's, until that changes, ... */
-    struct view before;  /* ... and the one before it */
+    struct view base; /* the last one by whose configured sets all directory nodes have entries */
     struct own_space spaces[SPACES_MAX];
 };
 

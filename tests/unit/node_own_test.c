@@ -166,6 +166,13 @@ static void adjust_tiny(struct node_config *config, uint32_t node)
     config->spaces[0].owned.busy_max = 8;
 }
 
+/* Three nodes at first. */
+static void adjust_three(struct node_config *config, uint32_t node)
+{
+    adjust(config, node);
+    config->view.configured = node < 3 ? 7 : 31;
+}
+
 static struct rig start(uint32_t nodes, bool ordered, const struct zeus_config *engine,
                         void (*adjusts)(struct node_config *, uint32_t))
 {
@@ -181,6 +188,10 @@ static struct rig start(uint32_t nodes, bool ordered, const struct zeus_config *
     };
     random_init(&rig.random, 11 + nodes);
     rig.cluster = cluster_create(&config);
+    if (adjusts == adjust_three) {
+        cluster_kill(rig.cluster, 3);
+        cluster_kill(rig.cluster, 4);
+    }
     cluster_until(rig.cluster, cluster_serving, NULL, BOUND_US);
     return rig;
 }
@@ -493,6 +504,91 @@ static void lost_objects_wait_for_the_operator(void **state)
     cluster_destroy(rig.cluster);
 }
 
+/* ---- Other nodes ---- */
+
+struct sets {
+    nodeset configured;
+};
+
+static bool has_settled(struct cluster *c, void *context)
+{
+    const struct sets *sets = context;
+    for (uint32_t i = 0; i < CLUSTER_NODES_MAX; i++) {
+        struct node_status s;
+        if (!nodeset_has(sets->configured, (uint8_t)i)) {
+            continue;
+        }
+        node_status(cluster_node(c, i), cluster_now(c), &s);
+        if (s.view.configured != sets->configured || s.view.configured_old != 0 ||
+            s.view.operational != sets->configured ||
+            cluster_node(c, i)->spaces[0].settled_epoch != s.view.epoch) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void configure(struct rig *rig, uint32_t by, nodeset configured)
+{
+    struct sets sets = {configured};
+    worker_configure(node_worker(cluster_node(rig->cluster, by), 0), configured);
+    cluster_until(rig->cluster, has_settled, &sets, BOUND_US);
+}
+
+/* Whoever is a directory node of an object by the configured set has its entry. */
+static void directories_know(struct rig *rig, uint32_t by)
+{
+    for (uint32_t i = 0; i < KEYS; i++) {
+        struct node *n = cluster_node(rig->cluster, by);
+        nodeset directory =
+            own_directory(&n->workers[0].view, hash_bytes(&n->placement, key_of(i)));
+        for (nodeset rest = directory; rest != 0; rest &= rest - 1) {
+            struct own_entry entry = entry_at(rig, nodeset_first(rest), key_of(i));
+            assert_int_equal(entry.vector.owner, owner_of(rig, i));
+            assert_true(entry.ts != 0);
+        }
+    }
+}
+
+static void directories_move_with_the_configured_set(void **state)
+{
+    (void)state;
+    struct rig rig = start(5, true, &zeus, adjust_three);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 3, i);
+        commit(&rig, i, false);
+    }
+    cluster_restart(rig.cluster, 3);
+    cluster_restart(rig.cluster, 4);
+    configure(&rig, 0, 31);
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    directories_know(&rig, 3);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 5, i);
+        assert_int_equal(stamp_version(look_at(&rig, i % 5, key_of(i)).meta.ts), rig.committed[i]);
+        commit(&rig, i, false);
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    /* All that are left have been there all the while: nobody joins. */
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, 2 + i % 3, i);
+        commit(&rig, i, false);
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    configure(&rig, 4, 28);
+    cluster_kill(rig.cluster, 0);
+    cluster_kill(rig.cluster, 1);
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    directories_know(&rig, 4);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, 2 + (i + 1) % 3, i);
+        assert_int_equal(stamp_version(look_at(&rig, 2 + (i + 1) % 3, key_of(i)).meta.ts),
+                         rig.committed[i]);
+        commit(&rig, i, false);
+    }
+    cluster_destroy(rig.cluster);
+}
+
 /* ---- Bounds ---- */
 
 static void records_are_bounded(void **state)
@@ -529,6 +625,7 @@ int main(void)
         cmocka_unit_test(tombstones_are_forgotten),
         cmocka_unit_test(replicas_are_trimmed),
         cmocka_unit_test(lost_objects_wait_for_the_operator),
+        cmocka_unit_test(directories_move_with_the_configured_set),
         cmocka_unit_test(records_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
