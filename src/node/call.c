@@ -246,7 +246,7 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer)
 
 static void count_failure(struct worker *w, const struct call *c, int err)
 {
-    if (err == HK_ERR_LOSTSLOT) {
+    if (err == HK_ERR_LOSTSLOT || err == HK_ERR_LOST) {
         w->stats.lost_slot += !c->remote; /* where its client is */
     } else if (err == HK_ERR_UNKNOWN) {
         w->stats.unknown++;

@@ -274,7 +274,7 @@ struct node_stats {
     /* The hot set (docs/HOTSET.md): keys in it, as the leader said last; and the leader's own: keys
      * that entered and left, epochs. */
     uint64_t hot_keys, hot_enters, hot_leaves, hot_epochs;
-    uint64_t lost_slot; /* operations that ended with HK_ERR_LOSTSLOT */
+    uint64_t lost_slot; /* operations that ended with HK_ERR_LOSTSLOT, or HK_ERR_LOST */
     uint64_t call_messages, call_bytes, answer_messages, answer_bytes; /* sent */
     uint64_t homed_messages[HOMED_KINDS], homed_bytes[HOMED_KINDS]; /* sent, by the engine's kind;
                                                                        the last: that and higher */

@@ -575,7 +575,7 @@ static bool heard(struct worker *w, struct txn *t)
     t->lost = false;
     t->refused = false;
     if (lost) {
-        call_fail(w, t->call, HK_ERR_LOSTSLOT);
+        call_fail(w, t->call, HK_ERR_LOST);
         return false;
     }
     if (refused) {

@@ -508,7 +508,7 @@ static bool may_fail(struct world *world, const struct deal *deal)
     case HK_ERR_UNAVAILABLE:
     case HK_ERR_LOADING:
         return !settled;
-    case HK_ERR_LOSTSLOT:
+    case HK_ERR_LOST:
         world->owned.lost = any_lost(world, deal) || world->owned.lost;
         return world->owned.lost;
     case HK_ERR_NOMEM:

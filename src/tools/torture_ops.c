@@ -157,8 +157,8 @@ bool torture_op_say(const struct torture_key *key, const struct history_op *op,
 /* Errors that say that nothing was changed. */
 static bool refuses(struct bytes text)
 {
-    static const char *const words[] = {"CLUSTERDOWN ", "LOADING ", "TRYAGAIN ", "OOM ",
-                                        "LOSTSLOT "};
+    static const char *const words[] = {"CLUSTERDOWN ", "LOADING ",  "TRYAGAIN ",
+                                        "OOM ",         "LOSTSLOT ", "LOST "};
     for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         uint32_t n = (uint32_t)strlen(words[i]);
         if (text.n >= n && memcmp(text.at, words[i], n) == 0) {
