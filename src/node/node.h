@@ -281,7 +281,8 @@ struct node_stats {
     /* Of spaces whose objects have owners (docs/protocols/zeus.md). */
     uint64_t own_counts[OWN_COUNTERS]; /* of the machine */
     uint64_t own_wants, own_waits;     /* levels that were asked for; that took a wait */
-    uint64_t own_refused;              /* no record, or no waiter, was left */
+    uint64_t own_refused;              /* of them: too many objects were busy */
+    uint64_t own_full;                 /* messages that found no record left */
     uint64_t own_held;                 /* quanta that an owed ACK waited for */
     uint64_t own_pushed;               /* entries sent to new directory nodes */
     uint64_t own_invites, own_trims, own_destroyed; /* begun by walks */

@@ -49,6 +49,7 @@ int own_init(struct worker *w)
         lists *= 2;
     }
     own->table_mask = lists - 1;
+    own->records_most = most;
     own->memory = calloc(most, sizeof *own->memory);
     own->table = calloc(lists, sizeof *own->table);
     own->waits_memory = calloc((size_t)WAITS_EACH * most, sizeof *own->waits_memory);
@@ -128,7 +129,7 @@ struct own_record *own_record_get(struct worker *w, uint8_t space, struct bytes 
     }
     struct list_link *link = list_pop_front(&own->free);
     if (link == NULL) {
-        w->stats.own_refused++;
+        w->stats.own_full++;
         return NULL;
     }
     r = list_entry(link, struct own_record, chain);
@@ -138,7 +139,7 @@ struct own_record *own_record_get(struct worker *w, uint8_t space, struct bytes 
     r->portable = own_portable(w, key);
     if (!copy_key(w, r, key)) {
         list_push_front(&own->free, &r->chain);
-        w->stats.own_refused++;
+        w->stats.own_full++;
         return NULL;
     }
     list_init(&r->waits);
@@ -152,6 +153,13 @@ struct own_record *own_record_get(struct worker *w, uint8_t space, struct bytes 
         w->stats.own_records_most = own->records_n;
     }
     return r;
+}
+
+/* A part of the records is for what others ask: were all taken by this node's own requests, and all
+ * of the others' by theirs, each would refuse what the other needs. */
+bool own_has_room(const struct worker *w)
+{
+    return w->own->records_n < w->own->records_most / 4 * 3;
 }
 
 void own_release_kept(struct worker *w, struct own_record *r)
@@ -372,8 +380,12 @@ void own_want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, 
     unlisted.link = wait->link;
     *wait = unlisted;
     list_init(&wait->link);
-    struct own_record *r = own_record_get(w, space, key, hash);
+    struct own_record *r = own_record_find(w, space, key, hash);
+    if (r == NULL && own_has_room(w)) {
+        r = own_record_get(w, space, key, hash);
+    }
     if (r == NULL) {
+        w->stats.own_refused++;
         list_push_back(&own->told, &wait->link);
     } else {
         list_push_back(&r->waits, &wait->link);

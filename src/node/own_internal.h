@@ -102,6 +102,7 @@ struct own {
     struct list_link *table;
     uint32_t table_mask;
     uint32_t records_n;
+    uint32_t records_most;
     struct own_wait *waits_memory;
     struct list_link waits_free;
     struct list_link told;
@@ -130,6 +131,8 @@ struct own_record *own_record_find(struct worker *w, uint8_t space, struct bytes
                                    uint64_t hash);
 /* The record is free again if nothing is going on any more. */
 void own_record_settle(struct worker *w, struct own_record *r);
+/* Whether there is a record for a request of this node's own. */
+bool own_has_room(const struct worker *w);
 void own_release_kept(struct worker *w, struct own_record *r);
 uint64_t own_portable(const struct worker *w, struct bytes key);
 /* The worker that an object belongs to. */

@@ -337,7 +337,7 @@ static bool may_begin(const struct worker *w)
 {
     const struct own *own = w->own;
     return w->operational && own->spaces[own->walk.space].settled &&
-           own->records_n <= w->node->config.spaces[own->walk.space].owned.busy_max / 2;
+           own->records_n <= own->records_most / 2;
 }
 
 void own_walk_poll(struct worker *w)

@@ -333,6 +333,35 @@ static void many_want_one(void **state)
     cluster_destroy(rig.cluster);
 }
 
+/* Two nodes want the same object all the time: each keeps it for a while, longer and longer up to a
+ * bound, so that something is done at each stop. */
+static void what_goes_back_and_forth_is_kept_longer(void **state)
+{
+    (void)state;
+    struct rig rig = start(3, true, &zeus, adjust);
+    uint32_t stays[2] = {0};
+    uint64_t moves = 0;
+    for (uint32_t half = 0; half < 2; half++) {
+        for (uint32_t i = 0; i < 500000 / STEP_US; i++) {
+            uint32_t owner = owner_of(&rig, 0);
+            if (i % 4 == 0 && owner != 0) {
+                want(&rig, 0, 0, 0, OWN_OWNER);
+            }
+            if (i % 4 == 0 && owner != 2) {
+                want(&rig, 2, 0, 0, OWN_OWNER);
+            }
+            stays[0] += owner == 0;
+            stays[1] += owner == 2;
+            cluster_step(rig.cluster, STEP_US);
+        }
+        moves = SUM(&rig, own_counts[OWN_MOVES]) - moves;
+    }
+    /* Half a second, in quanta of 3.2 ms and a hop or two; 200 us would make well over a thousand. */
+    assert_true(moves > 50 && moves < 250);
+    assert_true(stays[0] > 2000 && stays[1] > 2000);
+    cluster_destroy(rig.cluster);
+}
+
 /* A node dies while everybody moves objects about; what was committed stays, all get owners and
  * replicas again, and who comes back knows what the others know. */
 static void crash(uint32_t nodes, bool ordered, uint64_t seed)
@@ -621,6 +650,7 @@ int main(void)
         cmocka_unit_test(objects_move_between_three),
         cmocka_unit_test(objects_move_between_five),
         cmocka_unit_test(many_want_one),
+        cmocka_unit_test(what_goes_back_and_forth_is_kept_longer),
         cmocka_unit_test(crashes_lose_nothing),
         cmocka_unit_test(tombstones_are_forgotten),
         cmocka_unit_test(replicas_are_trimmed),
