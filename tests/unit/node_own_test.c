@@ -303,6 +303,50 @@ static void objects_move_between_five(void **state)
     move_about(5, true);
 }
 
+static void adjust_idle(struct node_config *config, uint32_t node)
+{
+    adjust(config, node);
+    config->spaces[0].owned.walk_us = 1000000000;
+}
+
+static uint64_t messages(struct rig *rig)
+{
+    uint64_t n = 0;
+    for (uint32_t kind = OWN_MSG_REQ; kind < OWN_MSG_RECOVERED; kind++) {
+        n += SUM(rig, owned_messages[kind]);
+    }
+    return n;
+}
+
+/* REQ, three INVs (two more directory nodes and the owner), four ACKs, four VALs. */
+static void a_move_takes_twelve_messages(void **state)
+{
+    (void)state;
+    struct rig rig = start(5, true, &zeus_alone, adjust_idle);
+    struct node *n = cluster_node(rig.cluster, 0);
+    run(&rig, 10000); /* a pass without a pause follows a change of view */
+    for (uint32_t i = 0; i < KEYS; i++) {
+        nodeset directory =
+            own_directory(&n->workers[0].view, hash_bytes(&n->placement, key_of(i)));
+        nodeset others = 31 & ~directory;
+        uint8_t first = nodeset_first(others);
+        uint8_t second = nodeset_first(others & (others - 1));
+        assert_int_equal(nodeset_count(directory), 3);
+        bring(&rig, first, i);
+        run(&rig, 2000);
+        uint64_t before = messages(&rig);
+        bring(&rig, second, i);
+        run(&rig, 2000);
+        assert_int_equal(messages(&rig) - before, 12);
+        /* Back again, to who has the value already: as many. */
+        before = messages(&rig);
+        bring(&rig, first, i);
+        run(&rig, 2000);
+        assert_int_equal(messages(&rig) - before, 12);
+    }
+    cluster_destroy(rig.cluster);
+}
+
 /* All want the same few objects at once: each gets them in the end, one at a time. */
 static void many_want_one(void **state)
 {
@@ -649,6 +693,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(objects_move_between_three),
         cmocka_unit_test(objects_move_between_five),
+        cmocka_unit_test(a_move_takes_twelve_messages),
         cmocka_unit_test(many_want_one),
         cmocka_unit_test(what_goes_back_and_forth_is_kept_longer),
         cmocka_unit_test(crashes_lose_nothing),
