@@ -400,7 +400,7 @@ static void what_goes_back_and_forth_is_kept_longer(void **state)
         }
         moves = SUM(&rig, own_counts[OWN_MOVES]) - moves;
     }
-    /* Half a second, in quanta of 3.2 ms and a hop or two; 200 us would make well over a thousand. */
+    /* Half a second, in quanta of 3.2 ms and a hop or two; 200 us would make a thousand. */
     assert_true(moves > 50 && moves < 250);
     assert_true(stays[0] > 2000 && stays[1] > 2000);
     cluster_destroy(rig.cluster);
