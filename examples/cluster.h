@@ -18,6 +18,7 @@ struct cluster {
     char addresses[CLUSTER_NODES][32];
     struct hk_peer peers[CLUSTER_NODES];
     struct hk_node *nodes[CLUSTER_NODES];
+    bool transactions;
 };
 
 static inline void check(int err, const char *what)
@@ -63,6 +64,7 @@ static inline void cluster_start(struct cluster *c, int node)
         .log_file = "/dev/null",
         .error = error,
         .error_bytes = sizeof error,
+        .transactions = c->transactions,
     };
     if (hk_open(&config, &c->nodes[node]) != HK_OK) {
         fprintf(stderr, "cannot start node %d: %s\n", node, error);
@@ -70,10 +72,10 @@ static inline void cluster_start(struct cluster *c, int node)
     }
 }
 
-/* Returns when all nodes serve. */
-static inline void cluster_open(struct cluster *c)
+static inline void cluster_open_as(struct cluster *c, bool transactions)
 {
     memset(c, 0, sizeof *c);
+    c->transactions = transactions;
     (void)snprintf(c->folder, sizeof c->folder, "/tmp/horkos-example-XXXXXX");
     if (mkdtemp(c->folder) == NULL) {
         perror("cannot make a folder");
@@ -89,6 +91,18 @@ static inline void cluster_open(struct cluster *c)
     for (int i = 0; i < CLUSTER_NODES; i++) {
         check(hk_wait_serving(c->nodes[i], 60000), "serve");
     }
+}
+
+/* Returns when all nodes serve. */
+static inline void cluster_open(struct cluster *c)
+{
+    cluster_open_as(c, false);
+}
+
+/* The same, with space HK_SPACE_TRANSACTIONS. */
+static inline void cluster_open_transactions(struct cluster *c)
+{
+    cluster_open_as(c, true);
 }
 
 static inline void cluster_close(struct cluster *c)

@@ -118,8 +118,7 @@ struct hk_config {
     bool bootstrap;     /* forms a new, empty cluster although the state file knows of an old one */
     char *error;        /* where hk_open puts a sentence about its failure; NULL: nowhere */
     size_t error_bytes;
-    bool
-        transactions; /* a second space, HK_SPACE_TRANSACTIONS, whose keys transactions may touch */
+    bool transactions; /* a second space, HK_SPACE_TRANSACTIONS, that has transactions */
 };
 
 #define HK_SPACE_TRANSACTIONS 1u /* the space that hk_config.transactions makes */
