@@ -428,7 +428,7 @@ uint32_t worker_under_way(const struct worker *w)
     {
         n += w->node->spaces[list_entry(link, struct flow, link)->space].homes != NULL;
     }
-    return n;
+    return n + txn_under_way(w);
 }
 
 /* ---- Both ---- */

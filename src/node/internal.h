@@ -553,6 +553,8 @@ void txn_end(struct worker *w, struct txn *t);
 /* Who waits for the object on this worker may try again; all who wait for any. */
 void txn_woken(struct worker *w, uint8_t space, uint64_t hash);
 void txn_woken_all(struct worker *w);
+/* Slots that are not done. */
+uint32_t txn_under_way(const struct worker *w);
 void txn_check_worker(const struct worker *w);
 
 /* ---- occ.c: transactions of the baseline ---- */

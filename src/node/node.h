@@ -194,7 +194,7 @@ bool worker_session_ready(const struct worker *worker, uint32_t session);
 /* Where keys have homes: the operations of other nodes that this worker executes, and its updates
  * that are not decided, whether or not their client is still there. What a node leaves undecided of
  * a cached key is lost for everybody: before worker_leave it lets its updates end, and takes up no
- * more. On the worker's thread. */
+ * more. Where objects have owners: its commits that are not done. On the worker's thread. */
 uint32_t worker_under_way(const struct worker *worker);
 /* Before worker_leave, where keys have homes: this node wants to be the home of none any more, and
  * serves on meanwhile. node_handed_over (any thread): it is, in all such spaces; true also if there

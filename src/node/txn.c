@@ -641,6 +641,18 @@ uint64_t txn_deadline(const struct worker *w)
     return w->txns != NULL && !list_empty(&w->txns->dirty) ? w->now_us : UINT64_MAX;
 }
 
+uint32_t txn_under_way(const struct worker *w)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; w->txns != NULL && i < SPACES_MAX; i++) {
+        if (w->txns->spaces[i] != NULL) {
+            const struct commit_pipe *pipe = &w->txns->spaces[i]->own->commit;
+            n += (uint32_t)(pipe->next - pipe->first);
+        }
+    }
+    return n;
+}
+
 /* ---- Checking ---- */
 
 void txn_check_worker(const struct worker *w)
