@@ -69,6 +69,7 @@ struct txn_item {
     int64_t deadline_ms;
     uint16_t flags; /* of its OP_SET */
     bool read, found, written, deleted;
+    bool early; /* READ, before it was replicated: nobody may be told until it is */
 };
 
 struct txn_chunk {

@@ -67,8 +67,10 @@ static int submit(struct hk_txn *t, uint32_t slot)
 static bool ends_here(struct hk_txn *t, int *err_out)
 {
     uint32_t reads_n = 0;
+    bool early = false;
     for (uint32_t i = 0; i < t->items_n; i++) {
         reads_n += t->items[i].read;
+        early = early || t->items[i].early;
     }
     *err_out = t->err;
     if (t->err != HK_OK) {
@@ -76,7 +78,7 @@ static bool ends_here(struct hk_txn *t, int *err_out)
     }
     if (t->writes_n == 0) {
         /* A single read was right when it was done. */
-        *err_out = reads_n > 1 ? transaction_look_again(t) : HK_OK;
+        *err_out = reads_n > 1 || early ? transaction_look_again(t) : HK_OK;
         if (*err_out != HK_ERR_BUSY) {
             return true;
         }

@@ -37,7 +37,7 @@ static void note_read(struct txn_item *item, bool found, uint64_t version)
 static int read_here(struct hk_txn *t, struct txn_item *item)
 {
     struct hk_session *s = t->session;
-    struct node_read read = {.key = item->key};
+    struct node_read read = {.key = item->key, .early = true};
     struct node_reader *reader =
         operation_own(s, t->space, item->key) ? NULL : local_enter(s->local);
     if (reader == NULL) {
@@ -51,6 +51,7 @@ static int read_here(struct hk_txn *t, struct txn_item *item)
     local_leave(s->local);
     if (err == HK_OK) {
         note_read(item, read.answer == NODE_READ_FOUND, read.version);
+        item->early = read.early;
     }
     return err;
 }
@@ -164,11 +165,13 @@ static int acquire(struct hk_txn *t, const struct txn_item *item)
 static int judge(const struct txn_item *item, const struct node_read *read)
 {
     bool differs = read->version != item->version;
+    /* What is not replicated is the same, but nobody may be told. */
+    int same = read->early ? HK_ERR_BUSY : HK_OK;
     switch ((enum node_read_answer)read->answer) {
     case NODE_READ_FOUND:
-        return item->found && !differs ? HK_OK : HK_ERR_ABORTED;
+        return item->found && !differs ? same : HK_ERR_ABORTED;
     case NODE_READ_ABSENT:
-        return item->found ? HK_ERR_ABORTED : HK_OK;
+        return item->found ? HK_ERR_ABORTED : same;
     case NODE_READ_ASK:
         break;
     }
@@ -182,7 +185,7 @@ static int look_at_some(struct hk_txn *t, struct txn_item *const *items, uint32_
     struct node_read reads[NODE_READ_MAX];
     int worst = HK_OK;
     for (uint32_t i = 0; i < n; i++) {
-        reads[i] = (struct node_read){.key = items[i]->key};
+        reads[i] = (struct node_read){.key = items[i]->key, .early = true};
     }
     struct node_reader *reader = local_enter(s->local);
     if (reader == NULL) {

@@ -531,6 +531,9 @@ bool own_epoch_wanted(const struct worker *w);
 void own_check_worker(const struct worker *w);
 
 /* ---- txn.c: what calls need of it (own.h has more) ---- */
+/* What is stored is committed locally by a transaction of that worker, or was read by one, and this
+ * node owns it: transactions of the same worker may build on it before it is replicated (C4). */
+bool txn_committed_here(const struct key_meta *meta, uint32_t worker);
 int txn_init(struct worker *w) __attribute__((warn_unused_result));
 void txn_deinit(struct worker *w);
 /* Why a request of several operations cannot be taken, or HK_OK. */

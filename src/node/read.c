@@ -18,6 +18,7 @@ struct node_reader {
     struct store_thread *threads[SPACES_MAX];
     struct hot_sampler *hot[SPACES_MAX];
     bool follows;
+    uint32_t worker; /* node_reader_worker */
     uint8_t *memory; /* NODE_READ_MAX times BUFFER_BYTES */
 
     /* Of a batch. */
@@ -54,6 +55,7 @@ int node_reader_open(struct node *node, struct node_reader **reader_out)
         return HK_ERR_NOMEM;
     }
     r->node = node;
+    r->worker = UINT32_MAX;
     r->memory = aligned_alloc(64, (size_t)NODE_READ_MAX * BUFFER_BYTES);
     int err = r->memory != NULL ? HK_OK : HK_ERR_NOMEM;
     for (uint32_t i = 0; i < NODE_READ_MAX && err == HK_OK; i++) {
@@ -91,6 +93,11 @@ void node_reader_online(struct node_reader *r)
             store_online(r->threads[i]);
         }
     }
+}
+
+void node_reader_worker(struct node_reader *r, uint32_t worker)
+{
+    r->worker = worker;
 }
 
 void node_reader_follow(struct node_reader *r)
@@ -131,16 +138,19 @@ static bool expired(const struct node *n, const struct op_state *state)
     return state->deadline_ms != 0 && op_state_expired(state, n->env.wall_ms(n->env.context));
 }
 
-static inline void judge(const struct node *n, const struct space *space,
+static inline void judge(const struct node_reader *r, const struct space *space,
                          const struct store_value *v, struct node_read *read)
 {
+    const struct node *n = r->node;
     uint8_t flags = v->found ? v->meta.flags : space->ops->blank.flags;
     bool homed = space->homes != NULL;
     read->version = v->found ? v->meta.ts : 0;
     read->cached = homed && v->found && v->meta.aux != 0;
     read->owned = v->found && (space->ops->traits & ENGINE_OWNED) != 0 && (flags & ZEUS_OWNED) != 0;
     read->answer = NODE_READ_ASK;
-    if ((flags & KEY_READABLE) == 0) {
+    read->early = read->early && read->owned && (flags & KEY_READABLE) == 0 &&
+                  txn_committed_here(&v->meta, r->worker);
+    if ((flags & KEY_READABLE) == 0 && !read->early) {
         return;
     }
     if (!v->found || (flags & KEY_TOMBSTONE) != 0) {
@@ -180,7 +190,7 @@ static void read_one(struct node_reader *r, uint32_t space, struct node_read *re
     int err = store_read(store, r->threads[space], read->key, store_hash(store, read->key),
                          r->memory, STORE_INLINE_MAX, &v);
     HK_ASSERT(err == HK_OK);
-    judge(n, &n->spaces[space], &v, read);
+    judge(r, &n->spaces[space], &v, read);
 }
 
 static void read_several(struct node_reader *r, uint32_t space, uint32_t count,
@@ -196,7 +206,7 @@ static void read_several(struct node_reader *r, uint32_t space, uint32_t count,
                      STORE_INLINE_MAX, r->values, r->errs);
     for (uint32_t i = 0; i < count; i++) {
         HK_ASSERT(r->errs[i] == HK_OK);
-        judge(n, &n->spaces[space], &r->values[i], &reads[i]);
+        judge(r, &n->spaces[space], &r->values[i], &reads[i]);
     }
 }
 

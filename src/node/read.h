@@ -35,6 +35,9 @@ struct node_reader;
 int node_reader_open(struct node *node, struct node_reader **reader_out)
     __attribute__((warn_unused_result));
 void node_reader_close(struct node_reader *reader);
+/* The worker that does the session's transactions: what that has committed, and what is not
+ * replicated yet, may be asked for (node_read.early). */
+void node_reader_worker(struct node_reader *reader, uint32_t worker);
 /* Offline a reader holds nothing back and may not read; online again it may. */
 void node_reader_offline(struct node_reader *reader);
 void node_reader_online(struct node_reader *reader);
@@ -52,7 +55,9 @@ enum node_read_answer {
 };
 
 struct node_read {
-    struct bytes key;   /* in */
+    struct bytes key; /* in */
+    bool early; /* in: what the reader's worker has committed will do, though it may be lost with
+                   this node. Out: it is such a value */
     uint8_t answer;     /* enum node_read_answer */
     bool cached;        /* where keys have homes: it is a key that all nodes have */
     bool owned;         /* where objects have owners: this node is its owner */

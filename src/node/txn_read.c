@@ -11,6 +11,12 @@
 
 #define QUICK_TRIES 4u /* looks that failed before others go first */
 
+bool txn_committed_here(const struct key_meta *meta, uint32_t worker)
+{
+    return meta->state == ZEUS_WRITE && (meta->flags & ZEUS_OWNED) != 0 &&
+           txn_aux_pipe(meta->aux) == worker;
+}
+
 bool txn_read_one(struct worker *w, struct call *c)
 {
     struct store *store = w->node->spaces[c->op.space].store;

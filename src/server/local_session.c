@@ -36,6 +36,9 @@ static bool enter_slowly(struct local_session *s)
             in = true;
         } else {
             in = node_reader_open(l->node, &s->reader) == HK_OK;
+            if (in) {
+                node_reader_worker(s->reader, s->worker->index);
+            }
         }
     }
     if (in) {

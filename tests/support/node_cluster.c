@@ -550,8 +550,8 @@ struct cluster_answer cluster_call(struct cluster *c, uint32_t node, const struc
     return cluster_call_at(c, node, 0, op);
 }
 
-struct cluster_answer cluster_call_at(struct cluster *c, uint32_t node, uint32_t worker,
-                                      const struct op *op)
+void cluster_begin(struct cluster *c, uint32_t node, uint32_t worker, const struct op *op,
+                   const struct txn_request *txn)
 {
     if (!c->opened[node][worker]) {
         int err = worker_session_open(node_worker(c->members[node].node, worker),
@@ -560,22 +560,34 @@ struct cluster_answer cluster_call_at(struct cluster *c, uint32_t node, uint32_t
         c->opened[node][worker] = true;
     }
     c->op = op;
+    c->txn = txn;
     c->op_node = node;
     c->op_worker = worker;
     c->answered = false;
     memset(&c->answer, 0, sizeof c->answer);
     memset(&c->txn_answer, 0, sizeof c->txn_answer);
+}
+
+struct cluster_answer cluster_end(struct cluster *c)
+{
     cluster_until(c, has_answer, NULL, 20000000);
+    c->txn = NULL;
     return c->answer;
+}
+
+struct cluster_answer cluster_call_at(struct cluster *c, uint32_t node, uint32_t worker,
+                                      const struct op *op)
+{
+    cluster_begin(c, node, worker, op, NULL);
+    return cluster_end(c);
 }
 
 struct cluster_txn_answer cluster_transact(struct cluster *c, uint32_t node, uint32_t worker,
                                            const struct txn_request *txn)
 {
     struct op op = {.kind = OP_GET};
-    c->txn = txn;
-    (void)cluster_call_at(c, node, worker, &op);
-    c->txn = NULL;
+    cluster_begin(c, node, worker, &op, txn);
+    (void)cluster_end(c);
     return c->txn_answer;
 }
 

@@ -115,6 +115,11 @@ struct cluster_answer cluster_call(struct cluster *c, uint32_t node, const struc
 /* The same at another worker. */
 struct cluster_answer cluster_call_at(struct cluster *c, uint32_t node, uint32_t worker,
                                       const struct op *op);
+/* The same in two parts: it is taken up by the next steps; cluster_end waits for its answer. The
+ * operation stays good until then. */
+void cluster_begin(struct cluster *c, uint32_t node, uint32_t worker, const struct op *op,
+                   const struct txn_request *txn);
+struct cluster_answer cluster_end(struct cluster *c);
 /* A transaction in space 0, as cluster_call. Of each operation's answer a piece is kept. */
 #define CLUSTER_OPS_MAX 32u
 struct cluster_txn_answer {

@@ -255,6 +255,28 @@ static void commits_that_build_on_each_other(void **state)
     assert_is(s, "chain", "++++++++++++++++++++");
 }
 
+/* All read one key, which is bound to each until it is replicated. */
+static void commits_that_read_the_same(void **state)
+{
+    (void)state;
+    int errs[2] = {0};
+    assert_int_equal(hk_put(s, hk_text("common"), hk_text("1"), NULL), HK_OK);
+    for (int i = 0; i < 50; i++) {
+        char key[16];
+        struct hk_txn *t = begin();
+        (void)snprintf(key, sizeof key, "out %d", i);
+        assert_sees(t, "common", "1");
+        assert_int_equal(put(t, key, "1"), HK_OK);
+        commit_async(t, errs);
+        t = begin_in(s, HK_TXN_READ_ONLY);
+        assert_sees(t, "common", "1");
+        assert_sees(t, key, "1");
+        assert_int_equal(hk_txn_commit(t), HK_OK);
+    }
+    assert_int_equal(hk_txn_fence(s, EMBED_BOUND_MS), HK_OK);
+    assert_int_equal(errs[0], 50);
+}
+
 static void values_of_any_size(void **state)
 {
     (void)state;
@@ -544,6 +566,7 @@ int main(void)
         cmocka_unit_test(read_only_transactions_read),
         cmocka_unit_test(commits_that_do_not_wait),
         cmocka_unit_test(commits_that_build_on_each_other),
+        cmocka_unit_test(commits_that_read_the_same),
         cmocka_unit_test(values_of_any_size),
         cmocka_unit_test(keys_expire),
         cmocka_unit_test(many_keys),
@@ -551,6 +574,9 @@ int main(void)
     };
     const struct CMUnitTest three[] = {
         cmocka_unit_test(money_is_conserved),
+        cmocka_unit_test(commits_that_do_not_wait),
+        cmocka_unit_test(commits_that_build_on_each_other),
+        cmocka_unit_test(commits_that_read_the_same),
         cmocka_unit_test(run_tries_again),
         cmocka_unit_test(reads_from_afar),
         cmocka_unit_test(time_is_over),
