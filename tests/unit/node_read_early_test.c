@@ -1,5 +1,5 @@
-/* Reads of what this node's transactions have committed and what is not replicated yet: by whom, and
- * what is said about it. */
+/* Reads of what this node's transactions have committed and what is not replicated yet: by whom,
+ * and what is said about it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
