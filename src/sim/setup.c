@@ -460,7 +460,7 @@ static void draw_owned(struct drawing *d, bool trade)
     uint64_t least = (s->nodes - 1) / 2 + 1;
     bool few = chance(&own, 600);
     s->owned = (struct owned_config){
-        .busy_max = chance(&own, 850) ? 96 : (uint32_t)between(&own, 4, 16),
+        .busy_max = chance(&own, 850) ? 96 : (uint32_t)between(&own, 24, 48),
         .quantum_us = (uint32_t)between(&own, 1, 300),
         .quantum_most_us = (uint32_t)between(&own, 300, 3000),
         .window_us = (uint32_t)between(&own, 1000, 20000),

@@ -67,6 +67,16 @@ void arb_timer(struct arb *a)
     arb_want_go(a);
 }
 
+/* The creation of an object whose requester is dead. Nobody else has it, and nothing that was
+ * written to it was answered (R15): it never was. Of degree 1 it may have been written and is
+ * lost. */
+static bool unborn(const struct arb *a)
+{
+    const struct own_busy *b = a->busy;
+    return b->request.type == OWN_OWNER && arb_creates(&b->before) &&
+           !arb_requester_lives(a, &b->request) && a->event->config->degree != 1;
+}
+
 /* All have acknowledged: the requester, if it lives, is to apply first (R7). */
 static void won(struct arb *a)
 {
@@ -76,6 +86,10 @@ static void won(struct arb *a)
     struct own_request q = b->request;
     uint64_t ts = b->ts;
     if (!arb_requester_lives(a, &q) || !arb_rule(a, OWN_RULE_FIRST)) {
+        if (unborn(a)) {
+            q.type = OWN_DESTROY;
+            q.create = false;
+        }
         struct own_vector after = arb_after(a, &b->before, &q);
         arb_take(a, ts, &after, q.type == OWN_DESTROY);
         struct own_body *body =
