@@ -21,7 +21,7 @@ const char *const bench_read_path_names[] = {
 #define SWEEP_US 30000000u
 /* The walk over entries that adds replicas, after the first writes above all: so many us an object
  * of the cluster, and a least. */
-#define WALK_OBJECT_US 10u
+#define WALK_OBJECT_US 50u
 #define WALK_US 100000u
 #define FORM_NS UINT64_C(30000000000)
 /* Writing all keys makes some progress within this time. */

@@ -1,5 +1,6 @@
 /* What comes in from peers: frames are checked, their messages routed to key machines, flows or
  * the node. The keys of a burst are fetched together before the first is stepped. */
+#include "engine/occ/occ.h"
 #include "node/own.h"
 
 #include <stdlib.h>
@@ -47,6 +48,38 @@ static void route_slot(struct worker *w, const struct msg *msg, uint8_t from)
     step_flow(w, f, EV_MSG, 0, msg, from);
 }
 
+/* Of the first objects that a transaction's message carries, as fetched in run_burst. */
+static void fetch_objects(const struct worker *w, const struct msg *msg, bool objects)
+{
+    const struct store *store = w->node->spaces[msg->space].store;
+    bool sharded = w->node->spaces[msg->space].sharded;
+    struct bytes rest = msg->value;
+    struct commit_object object;
+    struct occ_object shard;
+    if (!sharded && msg->kind == COMMIT_MSG_INV) {
+        rest.at += COMMIT_INV_HEAD;
+        rest.n -= COMMIT_INV_HEAD;
+    } else if (!sharded) {
+        return;
+    }
+    for (uint32_t i = 0; i < BURST_MAX; i++) {
+        if (sharded ? !occ_object_take(&rest, &shard) : !commit_object_take(&rest, &object)) {
+            return;
+        }
+        uint64_t hash = store_hash(store, sharded ? shard.key : object.key);
+        if (objects) {
+            store_prefetch_object(store, hash);
+        } else {
+            store_prefetch_bucket(store, hash);
+        }
+    }
+}
+
+static bool of_transactions(uint32_t route)
+{
+    return route == ROUTE_TXN || route == ROUTE_OCC;
+}
+
 /* Where objects have owners; false: it is for a machine of another kind. */
 static bool run_owned(struct worker *w, const struct burst *b, uint32_t i)
 {
@@ -68,6 +101,8 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
     for (uint32_t i = 0; i < b->n; i++) {
         if (b->keyed[i] && b->n > 1) {
             store_prefetch_object(w->node->spaces[b->msgs[i].space].store, b->hashes[i]);
+        } else if (b->n > 1 && of_transactions(b->routes[i])) {
+            fetch_objects(w, &b->msgs[i], true);
         }
     }
     for (uint32_t i = 0; i < b->n; i++) {
@@ -144,6 +179,8 @@ static void burst_add(struct worker *w, struct burst *b, uint32_t route, uint8_t
     }
     if (b->keyed[i]) {
         store_prefetch_bucket(space->store, b->hashes[i]);
+    } else if (of_transactions(route)) {
+        fetch_objects(w, msg, false);
     }
     if (b->n == BURST_MAX) {
         run_burst(w, b, from);

@@ -112,6 +112,31 @@ static uint32_t take_mail(struct worker *w, uint32_t max)
     return n + aside_take(w, max);
 }
 
+/* Of a request's key, or of the first keys of a transaction, the bucket comes to the cache, or what
+ * the bucket leads to. Where objects have owners, the same of their entries. */
+static void fetch_keys(const struct node *n, const struct request *request, uint64_t hash,
+                       bool objects)
+{
+    const struct store *store = n->spaces[request->op.space].store;
+    const struct store *directory = n->spaces[request->op.space].directory;
+    uint32_t keys = request->txn == NULL              ? 1
+                    : request->txn->ops_n < BURST_MAX ? request->txn->ops_n
+                                                      : BURST_MAX;
+    for (uint32_t i = 0; i < keys; i++) {
+        uint64_t h = request->txn == NULL ? hash : store_hash(store, request->txn->ops[i].key);
+        if (objects) {
+            store_prefetch_object(store, h);
+        } else {
+            store_prefetch_bucket(store, h);
+        }
+        if (directory != NULL && objects) {
+            store_prefetch_object(directory, h);
+        } else if (directory != NULL) {
+            store_prefetch_bucket(directory, h);
+        }
+    }
+}
+
 /* Requests come in bursts as messages do: their keys are fetched together. */
 static uint32_t take_burst(struct worker *w, uint32_t max)
 {
@@ -124,17 +149,18 @@ static uint32_t take_burst(struct worker *w, uint32_t max)
         const struct op *op = &requests[count].op;
         HK_ASSERT(requests[count].session < n->config.sessions_max);
         hashes[count] = 0;
-        if (op->space < SPACES_MAX && n->spaces[op->space].ops != NULL &&
-            requests[count].txn == NULL) {
-            hashes[count] = store_hash(n->spaces[op->space].store, op->key);
-            store_prefetch_bucket(n->spaces[op->space].store, hashes[count]);
+        if (op->space < SPACES_MAX && n->spaces[op->space].ops != NULL) {
+            if (requests[count].txn == NULL) {
+                hashes[count] = store_hash(n->spaces[op->space].store, op->key);
+            }
+            fetch_keys(n, &requests[count], hashes[count], false);
         }
         count++;
     }
     for (uint32_t i = 0; i < count && count > 1; i++) {
         uint8_t space = requests[i].op.space;
-        if (space < SPACES_MAX && n->spaces[space].ops != NULL && requests[i].txn == NULL) {
-            store_prefetch_object(n->spaces[space].store, hashes[i]);
+        if (space < SPACES_MAX && n->spaces[space].ops != NULL) {
+            fetch_keys(n, &requests[i], hashes[i], true);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
