@@ -37,13 +37,13 @@ static void note_read(struct txn_item *item, bool found, uint64_t version)
 static int read_here(struct hk_txn *t, struct txn_item *item)
 {
     struct hk_session *s = t->session;
-    struct node_read read = {.key = item->key, .early = true};
+    struct node_read read = {.key = item->key};
     struct node_reader *reader =
         operation_own(s, t->space, item->key) ? NULL : local_enter(s->local);
     if (reader == NULL) {
         return HK_ERR_BUSY;
     }
-    node_read(reader, t->space, clock_boot_us(), 1, &read);
+    node_read_early(reader, t->space, clock_boot_us(), 1, &read);
     int err = read.answer == NODE_READ_ASK ? HK_ERR_BUSY : HK_OK;
     if (err == HK_OK && read.answer == NODE_READ_FOUND && !keep(t, item, read.value)) {
         err = HK_ERR_NOMEM;
@@ -185,13 +185,13 @@ static int look_at_some(struct hk_txn *t, struct txn_item *const *items, uint32_
     struct node_read reads[NODE_READ_MAX];
     int worst = HK_OK;
     for (uint32_t i = 0; i < n; i++) {
-        reads[i] = (struct node_read){.key = items[i]->key, .early = true};
+        reads[i] = (struct node_read){.key = items[i]->key};
     }
     struct node_reader *reader = local_enter(s->local);
     if (reader == NULL) {
         return HK_ERR_BUSY;
     }
-    node_read(reader, t->space, clock_boot_us(), n, reads);
+    node_read_early(reader, t->space, clock_boot_us(), n, reads);
     local_leave(s->local);
     for (uint32_t i = 0; i < n && worst != HK_ERR_ABORTED; i++) {
         bool own = operation_own(s, t->space, items[i]->key);

@@ -19,6 +19,7 @@ struct node_reader {
     struct hot_sampler *hot[SPACES_MAX];
     bool follows;
     uint32_t worker; /* node_reader_worker */
+    bool early;      /* of the call: node_read_early */
     uint8_t *memory; /* NODE_READ_MAX times BUFFER_BYTES */
 
     /* Of a batch. */
@@ -130,6 +131,8 @@ static void ask_for_all(uint32_t n, struct node_read *reads)
 {
     for (uint32_t i = 0; i < n; i++) {
         reads[i].answer = NODE_READ_ASK;
+        reads[i].owned = false;
+        reads[i].early = false;
     }
 }
 
@@ -148,7 +151,7 @@ static inline void judge(const struct node_reader *r, const struct space *space,
     read->cached = homed && v->found && v->meta.aux != 0;
     read->owned = v->found && (space->ops->traits & ENGINE_OWNED) != 0 && (flags & ZEUS_OWNED) != 0;
     read->answer = NODE_READ_ASK;
-    read->early = read->early && read->owned && (flags & KEY_READABLE) == 0 &&
+    read->early = r->early && read->owned && (flags & KEY_READABLE) == 0 &&
                   txn_committed_here(&v->meta, r->worker);
     if ((flags & KEY_READABLE) == 0 && !read->early) {
         return;
@@ -230,4 +233,12 @@ void node_read(struct node_reader *r, uint32_t space, uint64_t now_us, uint32_t 
     } else {
         read_several(r, space, n, reads);
     }
+}
+
+void node_read_early(struct node_reader *r, uint32_t space, uint64_t now_us, uint32_t n,
+                     struct node_read *reads)
+{
+    r->early = true;
+    node_read(r, space, now_us, n, reads);
+    r->early = false;
 }

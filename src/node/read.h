@@ -36,7 +36,7 @@ int node_reader_open(struct node *node, struct node_reader **reader_out)
     __attribute__((warn_unused_result));
 void node_reader_close(struct node_reader *reader);
 /* The worker that does the session's transactions: what that has committed, and what is not
- * replicated yet, may be asked for (node_read.early). */
+ * replicated yet, node_read_early answers. */
 void node_reader_worker(struct node_reader *reader, uint32_t worker);
 /* Offline a reader holds nothing back and may not read; online again it may. */
 void node_reader_offline(struct node_reader *reader);
@@ -55,12 +55,11 @@ enum node_read_answer {
 };
 
 struct node_read {
-    struct bytes key; /* in */
-    bool early; /* in: what the reader's worker has committed will do, though it may be lost with
-                   this node. Out: it is such a value */
+    struct bytes key;   /* in */
     uint8_t answer;     /* enum node_read_answer */
     bool cached;        /* where keys have homes: it is a key that all nodes have */
     bool owned;         /* where objects have owners: this node is its owner */
+    bool early;         /* node_read_early: it may be lost with this node */
     uint64_t version;   /* timestamp of what was read; 0: there was no entry */
     struct bytes value; /* FOUND: the reader's memory or the store's, good until its next call */
 };
@@ -70,5 +69,9 @@ struct node_read {
  * if a value has a deadline. Each key is read on its own: a batch is no snapshot. */
 void node_read(struct node_reader *reader, uint32_t space, uint64_t now_us, uint32_t n,
                struct node_read *reads);
+
+/* The same for a transaction of the reader's worker: what that has committed will do. */
+void node_read_early(struct node_reader *reader, uint32_t space, uint64_t now_us, uint32_t n,
+                     struct node_read *reads);
 
 #endif

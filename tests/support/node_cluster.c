@@ -251,8 +251,10 @@ static void take_txn_answer(struct cluster *c, const struct reply *reply)
         a->number = reply->answers[i].number;
         a->version = reply->versions[i];
         a->n = reply->answers[i].value.n;
-        memcpy(a->value, reply->answers[i].value.at,
-               a->n < sizeof a->value ? a->n : sizeof a->value - 1);
+        if (a->n > 0) {
+            memcpy(a->value, reply->answers[i].value.at,
+                   a->n < sizeof a->value ? a->n : sizeof a->value - 1);
+        }
     }
 }
 

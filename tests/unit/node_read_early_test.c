@@ -23,8 +23,8 @@ static struct bytes text(const char *s)
 
 static struct node_read look(struct cluster *c, struct node_reader *r, const char *key, bool early)
 {
-    struct node_read read = {.key = text(key), .early = early, .answer = 99};
-    node_read(r, 0, cluster_now(c), 1, &read);
+    struct node_read read = {.key = text(key), .answer = 99};
+    (early ? node_read_early : node_read)(r, 0, cluster_now(c), 1, &read);
     return read;
 }
 
