@@ -24,6 +24,7 @@ static struct own_rig rig; /* too large for the stack of a sanitizer build */
 /* What a run is about: how often, in a million, which kind of thing happens. */
 struct mood {
     uint32_t view, want, commit;
+    bool scarce; /* records are */
 };
 
 static uint64_t number(const char *name, uint64_t otherwise)
@@ -87,6 +88,14 @@ static void act_commit(struct own_rig *r)
     }
 }
 
+/* A node that has no record left for the object refuses what needs one. */
+static void act_record(struct own_rig *r, uint8_t node, const struct mood *mood)
+{
+    struct own_rig_node *n = &r->nodes[node];
+    n->recordless =
+        !n->recordless && mood->scarce && own_idle(&n->busy) && random_chance(&r->random, 300000);
+}
+
 static void act(struct own_rig *r, const struct mood *mood)
 {
     uint32_t dice = (uint32_t)random_below(&r->random, 1000000);
@@ -110,6 +119,9 @@ static void act(struct own_rig *r, const struct mood *mood)
     case 2:
         (void)own_rig_timers(r);
         break;
+    case 3:
+        act_record(r, some_node(r), mood);
+        break;
     default:
         (void)own_rig_run_one(r);
     }
@@ -128,6 +140,7 @@ static const char *run(uint64_t seed)
         {.view = 0, .want = 200000, .commit = 30000},
         {.view = 15000, .want = 60000, .commit = 60000},
         {.view = 40000, .want = 100000, .commit = 40000},
+        {.view = 25000, .want = 100000, .commit = 40000, .scarce = true},
     };
     struct own_rig *r = &rig;
     uint64_t off = number("OWN_OFF", OWN_RULES);

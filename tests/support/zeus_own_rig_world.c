@@ -296,6 +296,7 @@ const char *own_rig_settle(struct own_rig *r)
 {
     const char *why = NULL;
     for (uint8_t i = 0; i < r->n; i++) {
+        r->nodes[i].recordless = false;
         if (!nodeset_has(own_rig_newest(r)->live, i)) {
             own_rig_crash(r, i); /* it was dropped and ends, or has ended */
         } else if (r->nodes[i].locked) {
