@@ -61,6 +61,8 @@ struct own_walk {
     uint64_t cursor;
     uint64_t due_us;
     uint64_t lost;    /* lost objects that this pass has met */
+    uint64_t poor;    /* those, and others with too few replicas, of all spaces */
+    uint32_t epoch;   /* of its beginning */
     uint32_t give_up; /* bits: spaces whose lost objects the operator gives up */
     uint8_t space;
     bool soon;      /* the view changed: this pass does not pause */

@@ -248,6 +248,7 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
     nodeset directory = own_directory(&w->view, own_portable(w, key));
     enum task task = task_of(w, walk->space, &o, directory);
     walk->lost += task == TASK_LOST;
+    walk->poor += task == TASK_LOST || task == TASK_INVITE || task == TASK_ELECT;
     if (task == TASK_NONE || (task == TASK_LOST && !walk->giving_up)) {
         return;
     }
@@ -288,6 +289,8 @@ void own_walk_restart(struct worker *w)
     walk->soon = true;
     walk->giving_up = false;
     walk->lost = 0;
+    walk->poor = 0;
+    walk->epoch = w->view.epoch;
     walk->due_us = w->now_us;
 }
 
@@ -310,8 +313,12 @@ static void next_space(struct worker *w)
     walk->cursor = 0;
     walk->space = lowest(later != 0 ? later : w->node->owned);
     if (later == 0) {
+        w->stats.own_poor = walk->poor;
+        w->stats.own_walked = walk->epoch;
         walk->soon = false;
         walk->lost = 0;
+        walk->poor = 0;
+        walk->epoch = w->view.epoch;
     }
 }
 

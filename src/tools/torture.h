@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/torture_bank.h"
 #include "tools/torture_cluster.h"
 #include "tools/torture_crowd.h"
 #include "tools/torture_faults.h"
@@ -32,6 +33,7 @@ struct torture {
     struct torture_keys keys;
     struct torture_judge judge;
     struct torture_crowd crowd;
+    struct torture_bank bank;
     struct torture_faults faults;
     struct torture_slots slots;
     struct torture_final final;

@@ -18,6 +18,8 @@
 #define PROBE_US 2000000u /* a question that is not answered by then is asked anew */
 #define TAIL_LINES 10u
 #define HANDOVER_MS 5000u /* much less than a leave may take */
+#define REPAIR_MS 100u    /* where objects have owners: nothing befalls the nodes before it is done */
+#define FORGET_MS 700u    /* ... and deleted keys are forgotten while others come back */
 
 /* ---- Files ---- */
 
@@ -73,6 +75,9 @@ static bool write_config(const struct torture_cluster *c, uint32_t node)
             to,
             "\n[space 0]\nengine = galene\ncache_keys = %u\nhot_epoch_ms = %u\nhot_sample = 1\n",
             c->plan->cache_keys, c->plan->epoch_ms);
+    } else if (c->options->zeus) {
+        fprintf(to, "\n[space 0]\nengine = zeus\nrepair_ms = %u\nforget_ms = %u\n", REPAIR_MS,
+                FORGET_MS);
     } else {
         fprintf(to, "\n[space 0]\nengine = hermes\nack_all = %s\nasync_reads = %s\n",
                 c->plan->ack_all ? "yes" : "no", c->plan->async_reads ? "yes" : "no");
@@ -263,6 +268,14 @@ static uint64_t lost_slots(const struct node_report *report)
     return lost;
 }
 
+/* Whether a pass over its objects in this epoch has found none with too few replicas. */
+static bool is_repaired(const struct node_report *report, uint64_t epoch)
+{
+    const json_t *zeus = json_object_get(report->json, "zeus");
+    return json_is_object(zeus) && json_integer_value(json_object_get(zeus, "own_poor")) == 0 &&
+           (uint64_t)json_integer_value(json_object_get(zeus, "own_walked")) == epoch;
+}
+
 static void take_report(struct torture_node *of, const struct node_report *report)
 {
     size_t i = 0;
@@ -272,6 +285,7 @@ static void take_report(struct torture_node *of, const struct node_report *repor
     of->epoch = (uint64_t)json_integer_value(json_object_get(report->json, "epoch"));
     of->operational = 0;
     of->lost = lost_slots(report);
+    of->repaired = is_repaired(report, of->epoch);
     json_array_foreach(json_object_get(report->json, "members"), i, member)
     {
         const char *role = json_string_value(json_object_get(member, "role"));
@@ -365,6 +379,15 @@ nodeset torture_cluster_sound(const struct torture_cluster *c, uint64_t since_us
         }
     }
     return sound;
+}
+
+bool torture_cluster_repaired(const struct torture_cluster *c, uint64_t since_us)
+{
+    bool all = torture_cluster_sound(c, since_us) == c->nodes;
+    for (uint32_t node = 1; node <= c->options->nodes; node++) {
+        all = all && c->node[node].repaired;
+    }
+    return all;
 }
 
 bool torture_cluster_lost(const struct torture_cluster *c)

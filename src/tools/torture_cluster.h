@@ -32,6 +32,7 @@ struct torture_node {
     nodeset operational; /* live members that hold the data, in its view */
     bool serves;
     uint64_t lost; /* slots that are lost, or being given up, where keys have homes */
+    bool repaired; /* where objects have owners: all that it cares for have their replicas */
     char said[80];
 };
 
@@ -70,6 +71,9 @@ void torture_cluster_polled(struct torture_cluster *cluster, const struct pollfd
 /* Nodes that said, at since_us or later, that they serve and hold the data, in the newest view that
  * any of them told of. */
 nodeset torture_cluster_sound(const struct torture_cluster *cluster, uint64_t since_us);
+/* Where objects have owners: all nodes are sound, and said since then that nothing has too few
+ * replicas. */
+bool torture_cluster_repaired(const struct torture_cluster *cluster, uint64_t since_us);
 /* Whether some node said last that slots are lost, or being given up. */
 bool torture_cluster_lost(const struct torture_cluster *cluster);
 /* Whether a node can be given an order now; and the order to give up lost slots. */

@@ -19,7 +19,7 @@
 #define START_US 60000000u  /* for the first view */
 #define CALM_SUCCESSES 5u   /* that each client must have after the faults */
 #define JUDGE_US 600000000u /* for what is left to judge at the end */
-#define POLLED_MAX (TORTURE_CLIENTS_MAX + 2 * TORTURE_NODES_MAX)
+#define POLLED_MAX (TORTURE_CLIENTS_MAX + BANK_CLIENTS_MAX + 2 * TORTURE_NODES_MAX)
 
 /* The first word counts. */
 __attribute__((format(printf, 4, 5))) static void give_up(struct torture *t,
@@ -96,7 +96,10 @@ static void look_for_violations(struct torture *t)
         give_up(t, TORTURE_VIOLATION, "replicas", "%s", t->final.wrong);
         blame_key(t, t->final.wrong_key);
     }
-    if (t->crowd.no_memory || t->final.no_memory || t->slots.no_memory) {
+    if (t->bank.wrong[0] != '\0') {
+        give_up(t, TORTURE_VIOLATION, "bank", "%s", t->bank.wrong);
+    }
+    if (t->crowd.no_memory || t->bank.no_memory || t->final.no_memory || t->slots.no_memory) {
         give_up(t, TORTURE_NOT_RUN, "", "no memory");
     }
 }
@@ -109,6 +112,8 @@ static void poll_all(struct torture *t, uint64_t next_us)
     torture_cluster_poll_set(&t->cluster, set);
     torture_crowd_poll_set(&t->crowd, set + n);
     n += t->crowd.n;
+    torture_bank_poll_set(&t->bank, set + n);
+    n += t->bank.n;
     if (t->final_begun) {
         torture_final_poll_set(&t->final, set + n);
         n += nodes;
@@ -120,8 +125,9 @@ static void poll_all(struct torture *t, uint64_t next_us)
     }
     torture_cluster_polled(&t->cluster, set);
     torture_crowd_polled(&t->crowd, set + nodes);
+    torture_bank_polled(&t->bank, set + nodes + t->crowd.n);
     if (t->final_begun) {
-        torture_final_polled(&t->final, set + nodes + t->crowd.n);
+        torture_final_polled(&t->final, set + nodes + t->crowd.n + t->bank.n);
     }
 }
 
@@ -144,6 +150,8 @@ static bool turn(struct torture *t, uint64_t ask_us)
         torture_slots_step(&t->slots, now_us);
     }
     uint64_t next_us = torture_crowd_step(&t->crowd, now_us);
+    uint64_t bank_us = torture_bank_step(&t->bank, now_us);
+    next_us = bank_us < next_us ? bank_us : next_us;
     if (t->final_begun) {
         torture_final_step(&t->final, now_us);
     }
@@ -216,12 +224,14 @@ static void heal(struct torture *t)
         if (t->calm_us == 0 && torture_faults_over(&t->faults)) {
             t->calm_us = now_us;
             torture_crowd_calm(&t->crowd);
+            torture_bank_calm(&t->bank);
             torture_slots_calm(&t->slots);
         }
         if (t->calm_us != 0 && t->served_us == 0 && serve_all(t, t->calm_us)) {
             t->served_us = now_us;
         }
-        if (t->served_us != 0 && torture_crowd_least_calm(&t->crowd) >= CALM_SUCCESSES) {
+        if (t->served_us != 0 && torture_crowd_least_calm(&t->crowd) >= CALM_SUCCESSES &&
+            torture_bank_least_calm(&t->bank) >= CALM_SUCCESSES) {
             t->got_on_us = now_us;
             torture_crowd_end_gaps(&t->crowd, now_us);
         }
@@ -240,8 +250,10 @@ static void drain(struct torture *t)
 {
     uint64_t end_us = clock_boot_us() + t->options.heal_s * UINT64_C(1000000);
     t->crowd.drains = true;
+    t->bank.drains = true;
     torture_keys_end(&t->keys);
-    while ((!torture_crowd_idle(&t->crowd) || !torture_keys_all_closed(&t->keys)) &&
+    while ((!torture_crowd_idle(&t->crowd) || !torture_bank_idle(&t->bank) ||
+            !torture_keys_all_closed(&t->keys)) &&
            turn(t, ASK_US)) {
         if (clock_boot_us() > end_us) {
             give_up(t, TORTURE_VIOLATION, "liveness", "not all keys can be read within %u s",
@@ -279,9 +291,22 @@ static void read_all(struct torture *t)
     }
 }
 
+static void close_bank(struct torture *t)
+{
+    uint64_t end_us = clock_boot_us() + t->options.heal_s * UINT64_C(1000000);
+    torture_bank_verify(&t->bank);
+    while (!t->bank.over && t->verdict == TORTURE_SOUND && turn(t, ASK_US)) {
+        if (clock_boot_us() > end_us) {
+            give_up(t, TORTURE_VIOLATION, "liveness",
+                    "not all transfers can be read on all nodes within %u s", t->options.heal_s);
+        }
+    }
+}
+
 static void run_phases(struct torture *t)
 {
-    void (*const phases[])(struct torture * t) = {befall, heal, drain, wait_for_judge, read_all};
+    void (*const phases[])(struct torture * t) = {befall,         heal,     drain,
+                                                  wait_for_judge, read_all, close_bank};
     for (uint32_t i = 0; t->verdict == TORTURE_SOUND && i < sizeof phases / sizeof phases[0]; i++) {
         phases[i](t);
     }
@@ -310,7 +335,7 @@ static void print_head(const struct torture *t)
     if (!t->net.separate) {
         printf("on loopback, without partitions: %s\n", t->net.why);
     }
-    torture_plan_print(&t->plan, t->options.galene, stdout);
+    torture_plan_print(&t->plan, &t->options, stdout);
     fflush(stdout);
 }
 
@@ -346,6 +371,7 @@ static int finish(struct torture *t)
     }
     good = fflush(stdout) == 0 && good;
     torture_crowd_deinit(&t->crowd);
+    torture_bank_deinit(&t->bank);
     torture_cluster_deinit(&t->cluster, !keep);
     if (t->final_begun) {
         torture_final_deinit(&t->final);
@@ -377,6 +403,7 @@ static int run(struct torture *t)
     }
     torture_slots_init(&t->slots, o, &t->cluster, &t->keys);
     torture_crowd_init(&t->crowd, o, t->plan.think_us, &t->cluster, &t->keys, &t->judge);
+    torture_bank_init(&t->bank, o, t->plan.think_us, &t->cluster);
     if (t->verdict == TORTURE_SOUND && start_all(t)) {
         run_phases(t);
     }
@@ -397,7 +424,7 @@ static int show_plan(struct torture *t)
         json_decref(json);
         printf("\n");
     } else {
-        torture_plan_print(&t->plan, t->options.galene, stdout);
+        torture_plan_print(&t->plan, &t->options, stdout);
     }
     torture_plan_deinit(&t->plan);
     return STATUS_OK;

@@ -13,6 +13,7 @@ bool torture_faults_init(struct torture_faults *f, const struct torture_plan *pl
                          struct torture_cluster *cluster, struct torture_net *net)
 {
     *f = (struct torture_faults){.plan = plan, .cluster = cluster, .net = net};
+    f->touched = cluster->nodes;
     f->runs = calloc(plan->n + 1, sizeof *f->runs);
     return f->runs != NULL;
 }
@@ -66,6 +67,46 @@ static bool may_lose(const struct torture_faults *f, uint8_t node, uint64_t now_
     return nodeset_majority(sound, f->cluster->nodes);
 }
 
+/* Where objects have owners: nobody was disturbed for more than a lease, and since then all nodes
+ * have said that they are sound and nothing has too few replicas. */
+static bool is_whole(const struct torture_faults *f, uint64_t now_us)
+{
+    bool whole = torture_cluster_repaired(f->cluster, now_us - FRESH_US);
+    for (nodeset left = f->cluster->nodes; left != 0; left &= left - 1) {
+        uint8_t i = nodeset_first(left);
+        whole = whole &&
+                f->cluster->node[i].told_us >= f->disturbed_us[i] + lease_us(f) + MARGIN_US;
+    }
+    return whole;
+}
+
+/* Whom a fault may cost the membership. */
+static nodeset victims_of(const struct torture_fault *fault)
+{
+    switch ((uint32_t)fault->kind) {
+    case TORTURE_RESET_CLIENTS:
+        return 0;
+    case TORTURE_KILL:
+    case TORTURE_LEAVE:
+    case TORTURE_PAUSE:
+    case TORTURE_ISOLATE:
+        return nodeset_of(fault->node);
+    case TORTURE_RESET_PEERS:
+        return nodeset_of(fault->node) | fault->to;
+    default:
+        return fault->from | fault->to;
+    }
+}
+
+/* Of an object all replicas but one may go, and no more than a minority is lost. */
+static bool may_touch(const struct torture_faults *f, const struct torture_fault *fault)
+{
+    nodeset touched = f->touched | victims_of(fault);
+    uint32_t minority = (nodeset_count(f->cluster->nodes) - 1) / 2;
+    return !f->cluster->options->zeus || victims_of(fault) == 0 || f->touched == 0 ||
+           nodeset_count(touched) <= minority;
+}
+
 static bool somebody_leaves(const struct torture_faults *f)
 {
     for (nodeset left = f->cluster->nodes; left != 0; left &= left - 1) {
@@ -108,6 +149,9 @@ static enum chance chance_of(const struct torture_faults *f, const struct tortur
                              uint64_t now_us)
 {
     const struct torture_node *node = &f->cluster->node[fault->node];
+    if (!may_touch(f, fault)) {
+        return CHANCE_LATER;
+    }
     switch ((uint32_t)fault->kind) {
     case TORTURE_KILL:
         if (!node->up) {
@@ -136,6 +180,7 @@ static void begin(struct torture_faults *f, uint32_t i, uint64_t now_us)
         .began_us = now_us,
         .end_us = now_us + (uint64_t)fault->for_ms * 1000,
     };
+    f->touched |= victims_of(fault);
     switch ((uint32_t)fault->kind) {
     case TORTURE_KILL:
         torture_cluster_kill(f->cluster, fault->node);
@@ -248,6 +293,9 @@ void torture_faults_step(struct torture_faults *f, uint64_t now_us)
     f->stepped_us = now_us;
     notice_disturbed(f, now_us);
     end_due(f, now_us);
+    if (f->touched != 0 && f->first_active == f->next && is_whole(f, now_us)) {
+        f->touched = 0;
+    }
     if (!f->healing && !somebody_leaves(f)) {
         begin_due(f, now_us);
     }

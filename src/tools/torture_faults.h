@@ -3,7 +3,10 @@
  * A fault that takes a node's memory away (kill, leave) waits until so many others are sound that
  * no majority is lost: more than half of all configured nodes must, without it, hold the data and
  * serve, and not have been disturbed for more than a lease, so that no drop of one of them can be
- * under way. While it waits, and until a node that was told to leave has ended, nothing else begins
+ * under way. Where objects have owners a node that is dropped is replaced only when its objects have
+ * new replicas, so there every fault that may drop a node waits until all nodes are sound and nothing
+ * has too few replicas, unless with those that came since then it concerns no more than a minority.
+ * While it waits, and until a node that was told to leave has ended, nothing else begins
  * and the plan's clock stands; what waits for too long is skipped. All other faults take no memory,
  * and may befall any number of nodes. */
 #ifndef HORKOS_TOOLS_TORTURE_FAULTS_H
@@ -40,6 +43,7 @@ struct torture_faults {
     uint64_t clock_us;                            /* the plan's */
     uint64_t waits_since_us;                      /* the next fault waits; 0: it does not */
     uint64_t disturbed_us[TORTURE_NODES_MAX + 1]; /* when a node was last disturbed */
+    nodeset touched; /* nodes that may have been dropped since all had all their replicas */
     bool healing;                                 /* nothing begins any more */
     char wrong[200];                              /* "": what went wrong in doing all this */
     bool stuck; /* a node did not end after SIGTERM: wrong says which */

@@ -155,7 +155,7 @@ bool torture_op_say(const struct torture_key *key, const struct history_op *op,
 }
 
 /* Errors that say that nothing was changed. */
-static bool refuses(struct bytes text)
+bool torture_op_refuses(struct bytes text)
 {
     static const char *const words[] = {"CLUSTERDOWN ", "LOADING ",  "TRYAGAIN ",
                                         "OOM ",         "LOSTSLOT ", "LOST "};
@@ -171,7 +171,7 @@ static bool refuses(struct bytes text)
 static const char *understand_error(struct history_op *op, struct bytes text)
 {
     op->outcome = HISTORY_FAILED;
-    if (refuses(text)) {
+    if (torture_op_refuses(text)) {
         return NULL;
     }
     op->outcome = HISTORY_UNKNOWN;

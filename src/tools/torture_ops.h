@@ -23,6 +23,8 @@ bool torture_op_say(const struct torture_key *key, const struct history_op *op,
 const char *torture_op_understand(const struct torture_key *key, struct history_op *op,
                                   const struct resp_client_reply *reply);
 
+/* Whether an error says that nothing was changed, for now. */
+bool torture_op_refuses(struct bytes text);
 /* Whether it says that nobody has the key any more. */
 bool torture_op_lost(const struct resp_client_reply *reply);
 /* Whether it may change its key. */

@@ -60,7 +60,7 @@ static const char help[] =
     "  --clients N      1 to 256 (default 24)\n"
     "  --keys N         in use at the same time, 1 to 256 (default 12)\n"
     "  --lease MS       length of leases, 50 to 60000 (default 500)\n"
-    "  --engine NAME    of the space: hermes or galene (default hermes)\n"
+    "  --engine NAME    of the space: hermes, galene or zeus (default hermes)\n"
     "  --faults LIST    kinds, with commas between; a minus takes one away; all, none, or of\n"
     "                   kill, pause, leave, isolate, one-way, split, bridge, shatter,\n"
     "                   reset-peers, reset-clients (default all)\n"
@@ -72,8 +72,8 @@ static const char help[] =
     "  --loopback       no network namespaces, so no partitions\n"
     "  --plan           prints the plan, and runs nothing\n"
     "  --json           the report as JSON\n"
-    "  --tamper WHAT    for tests of the checkers: plants a lie, which must be found; read or\n"
-    "                   replica\n"
+    "  --tamper WHAT    for tests of the checkers: plants a lie, which must be found; read,\n"
+    "                   replica, or, with engine zeus, transfer\n"
     "\n"
     "Exit status: 0 all is well, 1 a violation, 2 wrong option, 3 it could not be run to the end.\n"
     "docs/TORTURE.md tells more.\n";
@@ -138,11 +138,12 @@ static bool parse_path(const char *option, const char *text, char path_out[DEV_D
     return true;
 }
 
-static bool parse_engine(const char *text, bool *galene_out)
+static bool parse_engine(const char *text, struct torture_options *o)
 {
-    *galene_out = strcmp(text, "galene") == 0;
-    if (!*galene_out && strcmp(text, "hermes") != 0) {
-        fprintf(stderr, "horkos torture: --engine takes hermes or galene, not \"%s\"\n", text);
+    o->galene = strcmp(text, "galene") == 0;
+    o->zeus = strcmp(text, "zeus") == 0;
+    if (!o->galene && !o->zeus && strcmp(text, "hermes") != 0) {
+        fprintf(stderr, "horkos torture: --engine takes hermes, galene or zeus, not \"%s\"\n", text);
         return false;
     }
     return true;
@@ -150,13 +151,19 @@ static bool parse_engine(const char *text, bool *galene_out)
 
 static bool parse_tamper(const char *text, enum torture_tamper *tamper_out)
 {
-    bool read = strcmp(text, "read") == 0;
-    if (!read && strcmp(text, "replica") != 0) {
-        fprintf(stderr, "horkos torture: --tamper takes read or replica, not \"%s\"\n", text);
-        return false;
+    static const char *const names[] = {
+        [TORTURE_TAMPER_READ] = "read",
+        [TORTURE_TAMPER_REPLICA] = "replica",
+        [TORTURE_TAMPER_TRANSFER] = "transfer",
+    };
+    for (uint32_t i = TORTURE_TAMPER_READ; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *tamper_out = (enum torture_tamper)i;
+            return true;
+        }
     }
-    *tamper_out = read ? TORTURE_TAMPER_READ : TORTURE_TAMPER_REPLICA;
-    return true;
+    fprintf(stderr, "horkos torture: --tamper takes read, replica or transfer, not \"%s\"\n", text);
+    return false;
 }
 
 static bool parse_one(int id, const char *text, struct torture_options *o)
@@ -175,7 +182,7 @@ static bool parse_one(int id, const char *text, struct torture_options *o)
     case OPTION_LEASE:
         return parse_number("--lease", text, 50, 60000, &o->lease_ms);
     case OPTION_ENGINE:
-        return parse_engine(text, &o->galene);
+        return parse_engine(text, o);
     case OPTION_FAULTS:
         return parse_faults(text, &o->faults);
     case OPTION_HEAL:
@@ -233,6 +240,10 @@ int torture_options_parse(int argc, char **argv, struct torture_options *options
         if (!parse_one(id, optarg, o)) {
             return STATUS_USAGE;
         }
+    }
+    if (o->tamper == TORTURE_TAMPER_TRANSFER && !o->zeus) {
+        fprintf(stderr, "horkos torture: --tamper transfer needs --engine zeus\n");
+        return STATUS_USAGE;
     }
     if (optind < argc) {
         fprintf(stderr, "horkos torture: what does \"%s\" mean? See horkos torture --help\n",

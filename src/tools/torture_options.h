@@ -16,6 +16,7 @@ enum torture_tamper {
     TORTURE_TAMPER_NONE,
     TORTURE_TAMPER_READ,    /* a read of one key is recorded as one of an older value */
     TORTURE_TAMPER_REPLICA, /* one node is taken to hold another value of a key at the end */
+    TORTURE_TAMPER_TRANSFER, /* a transfer that nobody made is recorded as acknowledged */
 };
 
 struct torture_options {
@@ -25,7 +26,7 @@ struct torture_options {
     uint32_t clients;
     uint32_t keys; /* in use at the same time */
     uint32_t lease_ms;
-    bool galene;           /* the space's engine, instead of hermes */
+    bool galene, zeus;     /* the space's engine, instead of hermes */
     uint32_t heal_s;       /* how long the cluster may take, after the faults, until all is well */
     uint32_t faults;       /* bits by enum torture_kind */
     char dir[DEV_DIR_MAX]; /* "": a new folder for temporary files */

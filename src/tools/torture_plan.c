@@ -231,9 +231,12 @@ void torture_fault_print(const struct torture_fault *f, char *to, size_t size)
     }
 }
 
-void torture_plan_print(const struct torture_plan *plan, bool galene, FILE *to)
+void torture_plan_print(const struct torture_plan *plan, const struct torture_options *options,
+                        FILE *to)
 {
-    if (galene) {
+    if (options->zeus) {
+        fprintf(to, "workers %u, zeus", plan->workers);
+    } else if (options->galene) {
         fprintf(to, "workers %u, galene, cache_keys %u, epochs of %u ms", plan->workers,
                 plan->cache_keys, plan->epoch_ms);
     } else {

@@ -62,7 +62,8 @@ void torture_plan_deinit(struct torture_plan *plan);
 
 /* One fault as "1200 ms: split 1,2 | 3 for 480 ms", at most size bytes. */
 void torture_fault_print(const struct torture_fault *fault, char *to, size_t size);
-void torture_plan_print(const struct torture_plan *plan, bool galene, FILE *to);
+void torture_plan_print(const struct torture_plan *plan, const struct torture_options *options,
+                        FILE *to);
 /* An array of the faults. */
 json_t *torture_plan_json(const struct torture_plan *plan);
 

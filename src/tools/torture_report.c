@@ -121,6 +121,12 @@ void torture_report_text(const struct torture *t, FILE *to)
     text_clients(t, &sums, to);
     fprintf(to, "judged: %" PRIu64 " keys, %" PRIu64 " of them undecided; %" PRIu64 " states\n",
             t->judged, t->undecided, t->states);
+    if (t->bank.n > 0) {
+        fprintf(to,
+                "bank: %" PRIu64 " transfers acknowledged, %" PRIu64 " found a change, %" PRIu64
+                " refused, %" PRIu64 " of unknown outcome; %" PRIu64 " audits\n",
+                t->bank.done, t->bank.conflicts, t->bank.refused, t->bank.unknown, t->bank.audits);
+    }
     if (t->options.galene) {
         fprintf(to, "orders to give lost slots up: %" PRIu64 "\n", t->slots.orders);
     }
@@ -134,6 +140,11 @@ void torture_report_text(const struct torture *t, FILE *to)
     if (t->final.over) {
         fprintf(to, "in the end: %zu keys read on %u nodes, %s\n", t->keys.n, t->options.nodes,
                 t->final.wrong[0] == '\0' ? "equal" : "not equal");
+    }
+    if (t->bank.n > 0 && t->bank.over) {
+        fprintf(to, "in the end: %zu transfers looked up on %u nodes; the accounts %s\n",
+                t->bank.transfers_n, t->options.nodes,
+                t->bank.wrong[0] == '\0' ? "hold what they left" : "do not hold what they left");
     }
     fprintf(to, "seed %" PRIu64 ": %s\n", t->options.seed, torture_verdict_names[t->verdict]);
     if (t->verdict != TORTURE_SOUND) {
@@ -164,12 +175,13 @@ static json_t *json_setup(const struct torture *t)
     set_number(json, "keys", o->keys);
     set_number(json, "lease_ms", o->lease_ms);
     set_number(json, "workers", t->plan.workers);
-    json_object_set_new(json, "engine", json_string(o->galene ? "galene" : "hermes"));
+    json_object_set_new(json, "engine",
+                        json_string(o->galene ? "galene" : o->zeus ? "zeus" : "hermes"));
     if (o->galene) {
         set_number(json, "cache_keys", t->plan.cache_keys);
         set_number(json, "epoch_ms", t->plan.epoch_ms);
         set_number(json, "orders", t->slots.orders);
-    } else {
+    } else if (!o->zeus) {
         json_object_set_new(json, "ack_all", json_boolean(t->plan.ack_all));
         json_object_set_new(json, "async_reads", json_boolean(t->plan.async_reads));
     }

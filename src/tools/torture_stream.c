@@ -195,3 +195,29 @@ int torture_stream_reply(struct torture_stream *stream, struct resp_client_reply
     stream->in_at += err == HK_OK ? used : 0;
     return err;
 }
+
+int torture_stream_array(struct torture_stream *stream, int64_t *items_out)
+{
+    const uint8_t *at = stream->in + stream->in_at;
+    uint32_t n = stream->in_n - stream->in_at;
+    char digits[16];
+    if (n == 0) {
+        return HK_ERR_NOTFOUND;
+    }
+    if (at[0] != '*') {
+        return HK_ERR_TYPE;
+    }
+    const uint8_t *end = memchr(at, '\n', n);
+    if (end == NULL) {
+        return n > sizeof digits ? HK_ERR_CORRUPT : HK_ERR_NOTFOUND;
+    }
+    uint32_t length = (uint32_t)(end - at);
+    if (length < 3 || length >= sizeof digits) {
+        return HK_ERR_CORRUPT;
+    }
+    memcpy(digits, at + 1, length - 1);
+    digits[length - 1] = '\0';
+    *items_out = strtoll(digits, NULL, 10);
+    stream->in_at += length + 1;
+    return HK_OK;
+}

@@ -45,4 +45,9 @@ bool torture_stream_receive(struct torture_stream *stream);
 int torture_stream_reply(struct torture_stream *stream, struct resp_client_reply *reply_out)
     __attribute__((warn_unused_result));
 
+/* If the next reply is an array: how many items follow, each a reply of its own; -1: nil. HK_OK,
+ * HK_ERR_NOTFOUND, or HK_ERR_TYPE if it is something else. */
+int torture_stream_array(struct torture_stream *stream, int64_t *items_out)
+    __attribute__((warn_unused_result));
+
 #endif
