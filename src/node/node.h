@@ -289,7 +289,7 @@ struct node_stats {
     uint64_t own_lost;                              /* lost objects that walks met */
     uint64_t own_poor, own_walked; /* objects with too few replicas that the last whole pass met,
                                       and the epoch that it began in */
-    uint64_t own_records, own_records_most;         /* busy records now, and at the most */
+    uint64_t own_records, own_records_most; /* busy records now, and at the most */
     /* Transactions: read-only ones; local commits that took a slot; those that a watch ended; that
      * ended busy; times that one waited, and that it had lost a level again when it was its
      * turn. */

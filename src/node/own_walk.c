@@ -39,7 +39,8 @@ uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vect
 {
     const struct zeus_config *config = w->node->spaces[space].engine;
     uint32_t nodes = nodeset_count(w->view.configured);
-    uint32_t degree = vector->degree != 0 ? vector->degree : config->own.degree;
+    uint32_t own = own_degree_of(vector);
+    uint32_t degree = own != 0 ? own : config->own.degree;
     if (degree == 0) {
         degree = (nodes - 1) / 2 + 1;
         degree = degree < 3 ? 3 : degree;
@@ -77,6 +78,13 @@ static nodeset replicas_of(const struct seen *o)
     return o->vector.readers | owner;
 }
 
+/* It was created and never written (R16). */
+static bool is_fresh(const struct seen *o)
+{
+    const struct own_vector *v = &o->entry.vector;
+    return v->readers == 0 && (v->degree & OWN_FRESH) != 0;
+}
+
 static enum task task_of(const struct worker *w, uint8_t space, const struct seen *o,
                          nodeset directory)
 {
@@ -97,7 +105,7 @@ static enum task task_of(const struct worker *w, uint8_t space, const struct see
         return have < shall && room ? TASK_INVITE : have > shall ? TASK_TRIM : TASK_NONE;
     }
     if (o->vector.owner == NODE_NONE && nodeset_first(directory & w->view.operational) == self) {
-        return o->vector.readers != 0 ? TASK_ELECT : TASK_LOST;
+        return o->vector.readers != 0 ? TASK_ELECT : is_fresh(o) ? TASK_DESTROY : TASK_LOST;
     }
     return TASK_NONE;
 }

@@ -41,7 +41,9 @@ static const struct {
     FIGURE(own_invites),
     FIGURE(own_trims),
     FIGURE(own_destroyed),
-    FIGURE(own_lost), FIGURE(own_poor), FIGURE(own_walked),
+    FIGURE(own_lost),
+    FIGURE(own_poor),
+    FIGURE(own_walked),
     FIGURE(own_records),
     FIGURE(own_records_most),
 #undef COUNT

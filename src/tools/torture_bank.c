@@ -71,7 +71,7 @@ void torture_bank_init(struct torture_bank *bank, const struct torture_options *
     random_init(&bank->random, options->seed ^ UINT64_C(0x62616e6b));
     if (options->zeus) {
         uint32_t wanted = options->clients / 3;
-        bank->n = wanted < options->nodes    ? options->nodes
+        bank->n = wanted < options->nodes     ? options->nodes
                   : wanted > BANK_CLIENTS_MAX ? BANK_CLIENTS_MAX
                                               : wanted;
     }
@@ -251,9 +251,9 @@ static enum bank_job draw_job(struct torture_bank *bank, struct bank_client *c)
 {
     uint32_t dice = (uint32_t)random_below(&bank->random, 100);
     if (bank->verifies) {
-        return c->over                         ? BANK_IDLE
+        return c->over                        ? BANK_IDLE
                : c->next == bank->transfers_n ? BANK_READ_ACCOUNTS
-                                               : BANK_READ_TRANSFERS;
+                                              : BANK_READ_TRANSFERS;
     }
     if (bank->drains) {
         return BANK_IDLE;
@@ -308,9 +308,9 @@ static bool is_transfer(enum bank_job job)
 static void rest(struct torture_bank *bank, struct bank_client *c, uint64_t now_us, bool content)
 {
     c->job = BANK_IDLE;
-    c->act_us = now_us + (content ? random_below(&bank->random, bank->think_us + 1)
-                                  : random_between(&bank->random, BACKOFF_LEAST_US,
-                                                   BACKOFF_MOST_US));
+    c->act_us =
+        now_us + (content ? random_below(&bank->random, bank->think_us + 1)
+                          : random_between(&bank->random, BACKOFF_LEAST_US, BACKOFF_MOST_US));
 }
 
 /* The connection is lost, or given up: nobody knows what became of a transfer that was sent. */
@@ -344,7 +344,8 @@ static void begin(struct torture_bank *bank, struct bank_client *c, enum bank_jo
 /* ---- Hearing ---- */
 
 /* The end of a transfer, or of what it needed. */
-static void end_transfer(struct torture_bank *bank, struct bank_client *c, enum bank_outcome outcome)
+static void end_transfer(struct torture_bank *bank, struct bank_client *c,
+                         enum bank_outcome outcome)
 {
     bank->transfers[c->transfer].outcome = (uint8_t)outcome;
     bank->done += outcome == BANK_DONE;
@@ -433,9 +434,9 @@ static void end_audit(struct torture_bank *bank, struct bank_client *c)
 /* The array is whole, or nil. */
 static void end_array(struct torture_bank *bank, struct bank_client *c, uint64_t now_us)
 {
-    uint32_t wanted = is_transfer(c->job)              ? 3
+    uint32_t wanted = is_transfer(c->job)             ? 3
                       : c->job == BANK_READ_TRANSFERS ? c->items
-                                                       : BANK_ACCOUNTS;
+                                                      : BANK_ACCOUNTS;
     if (c->array < 0 && c->job == BANK_WRITE) {
         bank->conflicts++;
         bank->transfers[c->transfer].outcome = BANK_NOT_DONE;
@@ -583,7 +584,8 @@ static bool transfer_agrees(struct torture_bank *bank, size_t i)
         bool there = bank->at[k].there[i] != 0;
         same = same && there == (bank->at[0].there[i] != 0);
         if ((t->outcome == BANK_DONE && !there) || (t->outcome == BANK_NOT_DONE && there)) {
-            complain(bank, "transfer-%zu of %d from account-%u to account-%u was %s, and node %u %s it",
+            complain(bank,
+                     "transfer-%zu of %d from account-%u to account-%u was %s, and node %u %s it",
                      i, t->amount, t->from, t->to, outcomes[t->outcome], bank->at[k].node,
                      there ? "has" : "does not have");
         }
@@ -609,7 +611,8 @@ static bool accounts_agree(const struct torture_bank *bank, char *text, size_t s
         for (uint32_t i = 0; i < BANK_ACCOUNTS; i++) {
             if (bank->at[k].accounts[i] != holds[i]) {
                 snprintf(text, size,
-                         "account-%u holds %" PRId64 " on node %u, but its transfers leave %" PRId64,
+                         "account-%u holds %" PRId64
+                         " on node %u, but its transfers leave %" PRId64,
                          i, bank->at[k].accounts[i], bank->at[k].node, holds[i]);
                 return false;
             }

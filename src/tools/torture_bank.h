@@ -33,11 +33,11 @@ struct bank_transfer {
 
 enum bank_job {
     BANK_IDLE,
-    BANK_OPEN,  /* makes the accounts, unless they are there */
-    BANK_BLIND, /* a transfer that does not look */
-    BANK_LOOK,  /* WATCH and two reads */
-    BANK_WRITE, /* ... and the transfer that follows */
-    BANK_AUDIT, /* all accounts, between MULTI and EXEC or by MGET */
+    BANK_OPEN,           /* makes the accounts, unless they are there */
+    BANK_BLIND,          /* a transfer that does not look */
+    BANK_LOOK,           /* WATCH and two reads */
+    BANK_WRITE,          /* ... and the transfer that follows */
+    BANK_AUDIT,          /* all accounts, between MULTI and EXEC or by MGET */
     BANK_READ_ACCOUNTS,  /* in the end, at one node */
     BANK_READ_TRANSFERS, /* likewise, some of them */
 };
@@ -48,12 +48,12 @@ struct bank_client {
     enum bank_job job;
     uint32_t heard; /* replies, of those that come before an array */
     uint32_t before;
-    bool refused;    /* one of them was an error */
-    int64_t array;   /* items that the array has; -2: its head has not come */
-    uint32_t items;  /* that have come */
-    int64_t sum;     /* of an audit */
+    bool refused;      /* one of them was an error */
+    int64_t array;     /* items that the array has; -2: its head has not come */
+    uint32_t items;    /* that have come */
+    int64_t sum;       /* of an audit */
     int64_t values[2]; /* of a look */
-    size_t transfer; /* of a transfer */
+    size_t transfer;   /* of a transfer */
     uint64_t act_us, deadline_us;
     uint64_t ok_calm; /* answers since the faults ended that tell for certain */
     /* In the end, of its node. */

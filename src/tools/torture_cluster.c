@@ -18,8 +18,8 @@
 #define PROBE_US 2000000u /* a question that is not answered by then is asked anew */
 #define TAIL_LINES 10u
 #define HANDOVER_MS 5000u /* much less than a leave may take */
-#define REPAIR_MS 100u    /* where objects have owners: nothing befalls the nodes before it is done */
-#define FORGET_MS 700u    /* ... and deleted keys are forgotten while others come back */
+#define REPAIR_MS 100u /* where objects have owners: nothing befalls the nodes before it is done */
+#define FORGET_MS 700u /* ... and deleted keys are forgotten while others come back */
 
 /* ---- Files ---- */
 

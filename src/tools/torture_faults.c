@@ -74,8 +74,8 @@ static bool is_whole(const struct torture_faults *f, uint64_t now_us)
     bool whole = torture_cluster_repaired(f->cluster, now_us - FRESH_US);
     for (nodeset left = f->cluster->nodes; left != 0; left &= left - 1) {
         uint8_t i = nodeset_first(left);
-        whole = whole &&
-                f->cluster->node[i].told_us >= f->disturbed_us[i] + lease_us(f) + MARGIN_US;
+        whole =
+            whole && f->cluster->node[i].told_us >= f->disturbed_us[i] + lease_us(f) + MARGIN_US;
     }
     return whole;
 }

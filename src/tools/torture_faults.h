@@ -44,9 +44,9 @@ struct torture_faults {
     uint64_t waits_since_us;                      /* the next fault waits; 0: it does not */
     uint64_t disturbed_us[TORTURE_NODES_MAX + 1]; /* when a node was last disturbed */
     nodeset touched; /* nodes that may have been dropped since all had all their replicas */
-    bool healing;                                 /* nothing begins any more */
-    char wrong[200];                              /* "": what went wrong in doing all this */
-    bool stuck; /* a node did not end after SIGTERM: wrong says which */
+    bool healing;    /* nothing begins any more */
+    char wrong[200]; /* "": what went wrong in doing all this */
+    bool stuck;      /* a node did not end after SIGTERM: wrong says which */
 };
 
 bool torture_faults_init(struct torture_faults *faults, const struct torture_plan *plan,

@@ -143,7 +143,8 @@ static bool parse_engine(const char *text, struct torture_options *o)
     o->galene = strcmp(text, "galene") == 0;
     o->zeus = strcmp(text, "zeus") == 0;
     if (!o->galene && !o->zeus && strcmp(text, "hermes") != 0) {
-        fprintf(stderr, "horkos torture: --engine takes hermes, galene or zeus, not \"%s\"\n", text);
+        fprintf(stderr, "horkos torture: --engine takes hermes, galene or zeus, not \"%s\"\n",
+                text);
         return false;
     }
     return true;

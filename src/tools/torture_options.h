@@ -14,8 +14,8 @@
 /* For tests: a lie that the checkers must find. */
 enum torture_tamper {
     TORTURE_TAMPER_NONE,
-    TORTURE_TAMPER_READ,    /* a read of one key is recorded as one of an older value */
-    TORTURE_TAMPER_REPLICA, /* one node is taken to hold another value of a key at the end */
+    TORTURE_TAMPER_READ,     /* a read of one key is recorded as one of an older value */
+    TORTURE_TAMPER_REPLICA,  /* one node is taken to hold another value of a key at the end */
     TORTURE_TAMPER_TRANSFER, /* a transfer that nobody made is recorded as acknowledged */
 };
 

@@ -176,7 +176,9 @@ static json_t *json_setup(const struct torture *t)
     set_number(json, "lease_ms", o->lease_ms);
     set_number(json, "workers", t->plan.workers);
     json_object_set_new(json, "engine",
-                        json_string(o->galene ? "galene" : o->zeus ? "zeus" : "hermes"));
+                        json_string(o->galene ? "galene"
+                                    : o->zeus ? "zeus"
+                                              : "hermes"));
     if (o->galene) {
         set_number(json, "cache_keys", t->plan.cache_keys);
         set_number(json, "epoch_ms", t->plan.epoch_ms);

@@ -116,15 +116,23 @@ nodeset arb_replicas(const struct own_vector *masked)
     return masked->readers | (masked->owner == NODE_NONE ? 0 : nodeset_of(masked->owner));
 }
 
-bool arb_creates(const struct own_vector *before)
+bool arb_creates(const struct arb *a, const struct own_vector *before)
 {
-    return before->owner == NODE_NONE && before->readers == 0;
+    struct own_vector v = arb_masked(a, before);
+    bool nobody = before->owner == NODE_NONE || (before->degree & OWN_FRESH) != 0;
+    return nobody && before->readers == 0 && arb_replicas(&v) == 0;
+}
+
+/* Whether R15 keeps whoever creates an object from writing it alone. */
+static bool is_written_by_several(const struct arb *a)
+{
+    return a->event->config->degree != 1 && nodeset_count(a->event->view->configured) >= 3;
 }
 
 bool arb_lost(const struct arb *a, const struct own_vector *before)
 {
     struct own_vector v = arb_masked(a, before);
-    return !arb_creates(before) && arb_replicas(&v) == 0;
+    return !arb_creates(a, before) && arb_replicas(&v) == 0;
 }
 
 bool arb_requester_lives(const struct arb *a, const struct own_request *request)
@@ -165,6 +173,7 @@ struct own_vector arb_after(const struct arb *a, const struct own_vector *before
 {
     struct own_vector v = arb_masked(a, before);
     bool lives = arb_requester_lives(a, request) && !arb_lost(a, before);
+    bool fresh = arb_creates(a, before) ? is_written_by_several(a) : (v.degree & OWN_FRESH) != 0;
     nodeset requester = nodeset_of(request->requester);
     switch ((enum own_type)request->type) {
     case OWN_OWNER:
@@ -188,6 +197,8 @@ struct own_vector arb_after(const struct arb *a, const struct own_vector *before
     case OWN_TYPES:
         break;
     }
+    v.degree = own_degree_of(&v);
+    v.degree |= fresh && v.readers == 0 && request->type != OWN_DESTROY ? OWN_FRESH : 0;
     return v;
 }
 

@@ -18,9 +18,16 @@ struct own_vector {
     nodeset readers; /* the owner is not among them */
     uint32_t epoch;
     uint8_t owner;  /* NODE_NONE: nobody */
-    uint8_t degree; /* replicas that it shall have; 0: the space's */
+    uint8_t degree; /* replicas that it shall have; 0: the space's. Beside that OWN_FRESH */
     uint8_t reserved[2];
 };
+/* It was created and never had a reader, so nothing was written that somebody knows of (R15): with
+ * its owner it has never been (R16). */
+#define OWN_FRESH 0x80u
+static inline uint8_t own_degree_of(const struct own_vector *vector)
+{
+    return vector->degree & (uint8_t)~OWN_FRESH;
+}
 /* What the directory store keeps of an object; ts 0: nothing is known of it. */
 struct own_entry {
     uint64_t ts; /* o_ts of the last request that was applied here */

@@ -207,7 +207,8 @@ static uint8_t judge(const struct arb *a, const struct own_request *q)
     struct own_vector v = arb_masked(a, &a->entry->vector);
     nodeset replicas = arb_replicas(&v);
     bool owner = v.owner == q->requester;
-    if (a->entry->ts == 0) {
+    bool fresh = (a->entry->vector.degree & OWN_FRESH) != 0 && arb_creates(a, &a->entry->vector);
+    if (a->entry->ts == 0 || (fresh && q->type != OWN_DESTROY)) { /* R16 */
         return q->type == OWN_OWNER && q->create ? 0 : OWN_NACK_NONE;
     }
     switch ((enum own_type)q->type) {
@@ -220,7 +221,7 @@ static uint8_t judge(const struct arb *a, const struct own_request *q)
     case OWN_TRIM:
         return owner && nodeset_has(v.readers, q->target) ? 0 : OWN_NACK_MOOT;
     case OWN_DEGREE:
-        return owner && v.degree != q->degree ? 0 : OWN_NACK_MOOT;
+        return owner && own_degree_of(&v) != q->degree ? 0 : OWN_NACK_MOOT;
     case OWN_DESTROY:
         /* An ENTRY that is under way to who joins would bring the object back. */
         return (owner || replicas == 0) && view->live == view->operational &&

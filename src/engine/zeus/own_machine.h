@@ -47,7 +47,7 @@ nodeset arb_expected(const struct arb *a, const struct own_vector *before,
 struct own_vector arb_after(const struct arb *a, const struct own_vector *before,
                             const struct own_request *request);
 /* Nobody had the object before: the request creates it. */
-bool arb_creates(const struct own_vector *before);
+bool arb_creates(const struct arb *a, const struct own_vector *before);
 /* Whoever had it before is no member any more: there is nothing that could be given. */
 bool arb_lost(const struct arb *a, const struct own_vector *before);
 /* The requester's process is a member. */

@@ -149,7 +149,8 @@ static const char *vector_invalid(const struct shape *shape, const struct own_ve
         return "an owner that cannot be";
     }
     if (shape->vector
-            ? v->epoch == 0 || v->epoch > epoch || v->degree > NODES_MAX
+            ? v->epoch == 0 || v->epoch > epoch || own_degree_of(v) > NODES_MAX ||
+                  ((v->degree & OWN_FRESH) != 0 && v->readers != 0)
             : v->epoch != 0 || v->readers != 0 || v->degree != 0 || v->owner != NODE_NONE) {
         return shape->vector ? "a vector of no epoch" : "a vector where none belongs";
     }

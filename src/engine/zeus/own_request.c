@@ -173,7 +173,7 @@ static void apply(struct arb *a, uint64_t ts, const struct own_vector *before,
 {
     const struct own_data *data = &a->event->data;
     nodeset others = (arb_expected(a, before, q) | nodeset_of(a->event->from)) & ~own_bit(a);
-    if (moves(q) && arb_creates(before)) {
+    if (moves(q) && arb_creates(a, before)) {
         uint64_t version = arb_rule(a, OWN_RULE_CLOCK) ? *a->event->clock + 1 : 1;
         arb_emit(a, OWN_FX_INSTALL, 0)->ts = stamp_make(version, 0);
         a->have = true;
@@ -216,7 +216,7 @@ static void complete(struct arb *a)
     if (!nodeset_within(expected, b->mine_acked)) {
         return;
     }
-    bool needs = moves(&q) && !arb_creates(&before) && !(q.has_data && a->have);
+    bool needs = moves(&q) && !arb_creates(a, &before) && !(q.has_data && a->have);
     if (needs && b->mine_data == 0) {
         /* It was a replica when it asked, and is none any more: the driver makes another request of
          * it. (Nobody sent data, of an object that somebody has: no correct member does that.) */
@@ -330,7 +330,7 @@ void arb_want_resp(struct arb *a)
         return; /* over and forgotten: no correct member still has it to say */
     }
     bool lost = moves(&q) && arb_lost(a, &body->vector);
-    bool needs = moves(&q) && !lost && !arb_creates(&body->vector) && !(q.has_data && a->have);
+    bool needs = moves(&q) && !lost && !arb_creates(a, &body->vector) && !(q.has_data && a->have);
     if (needs && !body->value && !a->have) {
         return; /* no correct member says so without the data; it asks again */
     }
