@@ -3,10 +3,10 @@
  * A fault that takes a node's memory away (kill, leave) waits until so many others are sound that
  * no majority is lost: more than half of all configured nodes must, without it, hold the data and
  * serve, and not have been disturbed for more than a lease, so that no drop of one of them can be
- * under way. Where objects have owners a node that is dropped is replaced only when its objects have
- * new replicas, so there every fault that may drop a node waits until all nodes are sound and nothing
- * has too few replicas, unless with those that came since then it concerns no more than a minority.
- * While it waits, and until a node that was told to leave has ended, nothing else begins
+ * under way. Where objects have owners a node that is dropped is replaced only when its objects
+ * have new replicas, so there every fault that may drop a node waits until all nodes are sound and
+ * nothing has too few replicas, unless with those that came since then it concerns no more than a
+ * minority. While it waits, and until a node that was told to leave has ended, nothing else begins
  * and the plan's clock stands; what waits for too long is skipped. All other faults take no memory,
  * and may befall any number of nodes. */
 #ifndef HORKOS_TOOLS_TORTURE_FAULTS_H
