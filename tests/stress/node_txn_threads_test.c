@@ -11,8 +11,8 @@
 #include "node/engines.h"
 #include "support/node_bank.h"
 
-#define TRANSFERS 3000u
-#define SECONDS 60u
+#define TRANSFERS 1000u
+#define SECONDS 120u
 
 static const struct zeus_config zeus = {.own = {.backoff_us = 200}};
 

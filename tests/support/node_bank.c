@@ -285,7 +285,13 @@ void bank_await(struct bank *bank, uint64_t transfers, uint32_t seconds)
         err = pthread_cond_timedwait(&bank->still, &bank->lock, &until);
     }
     pthread_mutex_unlock(&bank->lock);
-    assert_int_equal(err, 0);
+    if (err != 0) {
+        struct bank_counts counts = bank_counts(bank);
+        fail_msg("%lu transfers, %lu busy, %lu unknown, %lu refused, %lu unanswered",
+                 (unsigned long)counts.done, (unsigned long)counts.busy,
+                 (unsigned long)counts.unknown, (unsigned long)counts.unavailable,
+                 (unsigned long)atomic_load(&bank->open));
+    }
 }
 
 static void hear(struct bank *bank, struct bank_client *c, enum deed deed,

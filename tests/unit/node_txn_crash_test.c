@@ -12,7 +12,7 @@
 #include "support/node_bank.h"
 
 #define SECOND 1000000u
-#define CRASH_SEEDS 8u
+#define CRASH_SEEDS 4u
 
 static const struct zeus_config zeus = {.own = {.backoff_us = 200}};
 
@@ -95,7 +95,7 @@ static void test_money_outlives_crashes(void **state)
             cluster_until(m.cluster, serves, NULL, 20 * SECOND);
             bank_open(m.bank, m.cluster, victim);
             struct bank_counts before = bank_counts(m.bank);
-            run_for(&m, 4000);
+            run_for(&m, 2500);
             struct bank_counts after = bank_counts(m.bank);
             assert_true(after.done > before.done + 20 && after.audits > before.audits);
         }
