@@ -78,7 +78,7 @@ static nodeset replicas_of(const struct seen *o)
     return o->vector.readers | owner;
 }
 
-/* It was created and never written (R16). */
+/* It was created and never written (R17). */
 static bool is_fresh(const struct seen *o)
 {
     const struct own_vector *v = &o->entry.vector;

@@ -22,7 +22,7 @@ struct own_vector {
     uint8_t reserved[2];
 };
 /* It was created and never had a reader, so nothing was written that somebody knows of (R15): with
- * its owner it has never been (R16). */
+ * its owner it has never been (R17). */
 #define OWN_FRESH 0x80u
 static inline uint8_t own_degree_of(const struct own_vector *vector)
 {

@@ -208,7 +208,7 @@ static uint8_t judge(const struct arb *a, const struct own_request *q)
     nodeset replicas = arb_replicas(&v);
     bool owner = v.owner == q->requester;
     bool fresh = (a->entry->vector.degree & OWN_FRESH) != 0 && arb_creates(a, &a->entry->vector);
-    if (a->entry->ts == 0 || (fresh && q->type != OWN_DESTROY)) { /* R16 */
+    if (a->entry->ts == 0 || (fresh && q->type != OWN_DESTROY)) { /* R17 */
         return q->type == OWN_OWNER && q->create ? 0 : OWN_NACK_NONE;
     }
     switch ((enum own_type)q->type) {
