@@ -73,7 +73,7 @@ void arb_timer(struct arb *a)
 static bool unborn(const struct arb *a)
 {
     const struct own_busy *b = a->busy;
-    return b->request.type == OWN_OWNER && arb_creates(&b->before) &&
+    return b->request.type == OWN_OWNER && arb_creates(a, &b->before) &&
            !arb_requester_lives(a, &b->request) && a->event->config->degree != 1;
 }
 
