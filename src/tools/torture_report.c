@@ -278,6 +278,20 @@ static json_t *json_final(const struct torture *t)
     return json;
 }
 
+static json_t *json_bank(const struct torture_bank *bank)
+{
+    json_t *json = json_object();
+    set_number(json, "clients", bank->n);
+    set_number(json, "transfers", bank->transfers_n);
+    set_number(json, "acknowledged", bank->done);
+    set_number(json, "conflicts", bank->conflicts);
+    set_number(json, "refused", bank->refused);
+    set_number(json, "unknown", bank->unknown);
+    set_number(json, "audits", bank->audits);
+    json_object_set_new(json, "agrees", json_boolean(bank->over && bank->wrong[0] == '\0'));
+    return json;
+}
+
 bool torture_report_json(const struct torture *t, FILE *to)
 {
     struct sums sums;
@@ -289,6 +303,9 @@ bool torture_report_json(const struct torture *t, FILE *to)
     json_object_set_new(json, "judged", json_judged(t));
     json_object_set_new(json, "faults", json_faults(&sums));
     json_object_set_new(json, "end", json_final(t));
+    if (t->bank.n > 0) {
+        json_object_set_new(json, "bank", json_bank(&t->bank));
+    }
     if (t->verdict != TORTURE_SOUND) {
         json_object_set_new(json, "why", json_string(t->why));
         json_object_set_new(json, "folder", json_string(t->cluster.dir));

@@ -1,5 +1,5 @@
 /* An object that was created and never had a reader is gone with its owner as if it had never been
- * (R16); one that had a reader is lost. */
+ * (R17); one that had a reader is lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

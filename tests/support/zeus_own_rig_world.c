@@ -340,7 +340,7 @@ void own_rig_init(struct own_rig *r, uint8_t n, uint64_t hash, uint64_t rules_of
     memset(r, 0, sizeof *r);
     r->n = n;
     r->now_us = 1000000;
-    /* Here whoever owns an object may write it alone: it is never as if it had not been (R16). */
+    /* Here whoever owns an object may write it alone: it is never as if it had not been (R17). */
     r->config = (struct own_config){.degree = 1, .backoff_us = 100, .rules_off = rules_off};
     random_init(&r->random, seed);
     struct view *view = &r->views[0];

@@ -122,6 +122,24 @@ class Torture(unittest.TestCase):
         if report["faults"]["kill"]["begun"] > 0:
             self.assertGreater(report["orders"], 0)
 
+    def test_objects_that_have_owners(self):
+        report = self._run("--seconds", "10", "--seed", "3", "--engine", "zeus")
+        self._adds_up(report)
+        self.assertEqual((report["result"], report["engine"]), ("sound", "zeus"))
+        bank = report["bank"]
+        harness.say("%d transfers, %d of them acknowledged, %d found a change; %d audits" % (
+            bank["transfers"], bank["acknowledged"], bank["conflicts"], bank["audits"]))
+        self.assertTrue(bank["agrees"])
+        for name in ("acknowledged", "conflicts", "audits"):
+            self.assertGreater(bank[name], 20, name)
+        self.assertLessEqual(bank["acknowledged"] + bank["conflicts"], bank["transfers"])
+
+    def test_a_transfer_that_is_lost_is_found(self):
+        report = self._run("--seconds", "2", "--faults", "none", "--engine", "zeus", "--tamper",
+                           "transfer", status=1)
+        self.assertEqual((report["result"], report["violation"]), ("violation", "bank"))
+        self.assertRegex(report["why"], "acknowledged, and node 1 does not have it")
+
     def test_a_stale_read_is_found(self):
         report = self._run("--seconds", "8", "--faults", "none", "--tamper", "read", status=1)
         self.assertEqual((report["result"], report["violation"]), ("violation", "history"))
