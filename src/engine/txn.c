@@ -367,15 +367,16 @@ enum txn_verdict txn_evaluate(const struct txn_request *txn, struct txn_object *
         }
     }
     enum txn_verdict verdict = evaluate_ops(txn, objects, index, wall_ms, memory, answers_out);
-    bool writes = false;
-    for (uint32_t i = 0; i < objects_n && verdict == TXN_DONE; i++) {
-        writes |= objects[i].changed;
-    }
     if (verdict != TXN_DONE) {
         forget_changes(objects, objects_n);
     }
-    for (uint32_t i = 0; i < objects_n && writes; i++) {
-        objects[i].changed |= objects[i].expired;
+    /* The answers say that they are absent: nobody may find them afterwards, whose calendar is
+     * behind. */
+    for (uint32_t i = 0; i < objects_n; i++) {
+        if (objects[i].expired && !objects[i].changed) {
+            objects[i].state = (struct op_state){.present = false};
+            objects[i].changed = true;
+        }
     }
     return verdict;
 }

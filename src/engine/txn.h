@@ -65,7 +65,7 @@ struct txn_object {
     uint64_t version; /* as stored; 0: absent, or a tombstone */
     struct op_state
         state;    /* in: as stored. out: as it shall be. Its bytes may be op's or memory's */
-    bool expired; /* in: its deadline has passed: absent, and deleted if the rest writes */
+    bool expired; /* in: its deadline has passed: absent, and deleted whatever the verdict */
     bool changed; /* out */
 };
 

@@ -315,7 +315,7 @@ static void answer_open(struct worker *w)
             if (c->state != CALL_DONE) {
                 bool sent = c->state == CALL_FORWARDED && c->miss != NULL && c->update;
                 bool unknown = (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided ||
-                               sent || c->state == CALL_COMMITTED;
+                               sent || (c->state == CALL_COMMITTED && c->update);
                 answer = (struct answer){
                     .kind = ANSWER_ERROR,
                     .number = unknown ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE,

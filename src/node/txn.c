@@ -517,7 +517,7 @@ void txn_timer(struct worker *w, struct txn *t)
 {
     struct call *c = t->call;
     if (c->state == CALL_COMMITTED) {
-        call_fail(w, c, HK_ERR_UNKNOWN);
+        call_fail(w, c, c->update ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE);
         return;
     }
     HK_ASSERT(c->state == CALL_WAITING);

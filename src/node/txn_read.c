@@ -33,7 +33,7 @@ bool txn_read_one(struct worker *w, struct call *c)
         return true;
     }
     if (op_state_expired(&old, w->wall_ms)) {
-        old = (struct op_state){.present = false}; /* whoever owns it deletes it */
+        return false; /* it has to be deleted first */
     }
     struct op_state next;
     struct answer answer;
@@ -144,14 +144,31 @@ static void wait_for(struct worker *w, struct txn *t, uint32_t i)
     }
 }
 
+static void start_anew(struct worker *w, struct txn *t)
+{
+    call_ready(w, t->call);
+    if (!call_own(w, t->call)) {
+        call_fail(w, t->call, HK_ERR_NOMEM);
+    }
+}
+
 static void evaluate(struct worker *w, struct txn *t)
 {
     struct txn_memory memory = {.at = w->evaluated, .n = w->node->evaluated_bytes};
+    bool expired = false;
     for (uint32_t i = 0; i < t->objects_n; i++) {
         if (!txn_take_state(w, t, i)) {
             call_fail(w, t->call, HK_ERR_CORRUPT);
             return;
         }
+        expired = expired || t->objects[i].expired;
+    }
+    if (expired) {
+        /* By the calendar here. Another reader's may be behind: whoever says that an object is
+         * absent deletes it. */
+        t->updates = true;
+        start_anew(w, t);
+        return;
     }
     t->verdict = (uint8_t)txn_evaluate(&t->request, t->objects, t->objects_n, t->index, w->wall_ms,
                                        &memory, t->answers);

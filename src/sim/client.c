@@ -795,6 +795,7 @@ static bool may_fail(struct world *world, const struct sim_op *op)
     case HK_ERR_UNAVAILABLE:
     case HK_ERR_LOADING:
         return !settled;
+    case HK_ERR_LOST:
     case HK_ERR_LOSTSLOT:
         if (owned_on(world) && owned_key_lost(world, owned_key(world, op->key))) {
             world->owned.lost = true;
