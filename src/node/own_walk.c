@@ -136,6 +136,14 @@ static uint8_t pick(nodeset nodes, uint64_t portable)
     return nodeset_first(nodes);
 }
 
+/* The next one behind this node: objects of one owner shall have the same readers, or each slot of
+ * its pipelines waits for the R-ACKs of the one before (zeus-commit.md, C3). */
+static uint8_t behind(const struct worker *w, nodeset nodes)
+{
+    nodeset above = nodes & ~((nodeset_of(w->node->config.self) << 1) - 1u);
+    return nodeset_first(above != 0 ? above : nodes);
+}
+
 static void invite(struct worker *w, uint8_t space, struct bytes key, nodeset candidates,
                    enum own_type type)
 {
@@ -145,7 +153,8 @@ static void invite(struct worker *w, uint8_t space, struct bytes key, nodeset ca
     if (candidates == 0) {
         return;
     }
-    uint8_t to = pick(best != 0 ? best : candidates, portable);
+    uint8_t to =
+        type == OWN_READER ? behind(w, candidates) : pick(best != 0 ? best : candidates, portable);
     struct own_body body = {
         .vector = {.owner = NODE_NONE},
         .request = {.type = (uint8_t)type,

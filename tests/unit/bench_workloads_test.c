@@ -70,6 +70,45 @@ static void with(enum work_kind kind)
     assert_true(sharded[WORK_MESSAGES_PER_TXN] > 0.0);
 }
 
+/* All objects of an owner have the same followers, so no slot waits for the one before. */
+static void pipelines_are_kept_full(void **state)
+{
+    (void)state;
+    struct work_config work = work_defaults(WORK_YCSB);
+    work.nodes = 5;
+    work.objects = 300;
+    work.requests = 1;
+    work.writes = 100.0;
+    work.theta = 0.0;
+    const struct bench_config config = {
+        .engine = &zeus_ops,
+        .nodes = 5,
+        .workers = 1,
+        .port = BENCH_SHM,
+        .read_path = BENCH_READ_NODE,
+        .keys = {.n = 1},
+        .key_bytes = WORK_KEY_BYTES,
+        .in_flight = 32,
+        .work = &work,
+        .degree = 3,
+        .seed = 1,
+    };
+    struct bench_cluster *c = NULL;
+    const char *why = NULL;
+    double figures[WORK_FIGURES];
+    struct bench_run *run = malloc(sizeof *run);
+    assert_non_null(run);
+    assert_int_equal(bench_cluster_create(&config, &c, &why), 0);
+    bench_cluster_run(c, 0.1, 0.2, run);
+    work_figures_of(run, figures);
+    assert_int_equal(run->failed, 0);
+    /* Two R-INVs, and R-ACK and R-VAL of many slots at once. */
+    assert_true(figures[WORK_MESSAGES_PER_COMMIT] > 1.99);
+    assert_true(figures[WORK_MESSAGES_PER_COMMIT] < 2.5);
+    bench_cluster_destroy(c);
+    free(run);
+}
+
 static void handovers(void **state)
 {
     (void)state;
@@ -103,8 +142,9 @@ static void ycsb(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handovers), cmocka_unit_test(smallbank), cmocka_unit_test(tatp),
-        cmocka_unit_test(voter),     cmocka_unit_test(ycsb),
+        cmocka_unit_test(handovers), cmocka_unit_test(smallbank),
+        cmocka_unit_test(tatp),      cmocka_unit_test(voter),
+        cmocka_unit_test(ycsb),      cmocka_unit_test(pipelines_are_kept_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
