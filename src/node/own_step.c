@@ -287,6 +287,16 @@ static void send_effect(struct worker *w, const struct own_step *s, struct locke
 
 /* ---- The step ---- */
 
+/* Until the epoch has settled, whom a change of the configured sets made a directory node may not
+ * have been sent all entries: its word that it knows nothing of an object counts for nothing. */
+static nodeset drivers(const struct worker *w, uint64_t portable)
+{
+    const struct view *base = &w->own->base;
+    nodeset set = own_drivers(&w->view, portable);
+    bool complete = base->epoch == 0 || base->epoch == w->view.epoch;
+    return complete ? set : set & own_directory(base, portable);
+}
+
 void own_step_init(struct worker *w, struct own_step *s, uint8_t space, enum own_ev kind,
                    struct bytes key, uint64_t hash)
 {
@@ -310,7 +320,7 @@ void own_step_init(struct worker *w, struct own_step *s, uint8_t space, enum own
         .random = random_next(&w->random),
         .view = &w->view,
         .directory = own_directory(&w->view, portable),
-        .drivers = own_drivers(&w->view, portable),
+        .drivers = drivers(w, portable),
         .clock = &mine->clock,
         .forgot = &mine->forgot,
         .seq = &mine->seq,

@@ -134,7 +134,8 @@ struct own_event {
     uint64_t random;
     const struct view *view;
     nodeset directory; /* own_directory of the adopted view */
-    nodeset drivers;   /* own_drivers of it */
+    nodeset drivers;   /* own_drivers of it; in an epoch that has not settled, only those that were
+                          directory nodes by the configured sets of the last one that has */
     struct own_data data;
     const struct msg *msg;
     struct own_request want; /* WANT: type, target, degree, create */
