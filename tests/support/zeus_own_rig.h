@@ -33,7 +33,8 @@ struct own_rig_commit {
     nodeset followers;
     nodeset acked;
     uint8_t coordinator;
-    bool replays; /* a follower's, in the coordinator's place */
+    bool replays;  /* a follower's, in the coordinator's place */
+    bool answered; /* a client hears of its end: the object has had a reader (R15, R16) */
 };
 
 struct own_rig_message {

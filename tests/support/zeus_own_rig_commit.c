@@ -66,7 +66,9 @@ static void finish(struct own_rig *r, uint8_t node)
         struct own_rig_commit c = n->commits[0];
         take_first(n->commits, &n->commits_n);
         validate(n, &c);
-        reliable(r, &c);
+        if (c.answered) {
+            reliable(r, &c);
+        }
         send_commit(r, node, c.followers, OWN_RIG_R_VAL, &c);
         freed = n->commits_n == 0;
     }
@@ -120,6 +122,7 @@ uint32_t own_rig_commit(struct own_rig *r, uint8_t node, bool deletion)
                                  .born = own_rig_born(&n->view, node),
                                  .epoch = n->view.epoch,
                                  .followers = v.readers & ~nodeset_of(node),
+                                 .answered = (n->entry.vector.degree & OWN_FRESH) == 0,
                                  .coordinator = node};
     if (r->trace) {
         printf("node %u commits v%llu to %llx\n", node,
