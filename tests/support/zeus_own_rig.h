@@ -34,7 +34,7 @@ struct own_rig_commit {
     nodeset acked;
     uint8_t coordinator;
     bool replays;  /* a follower's, in the coordinator's place */
-    bool answered; /* a client hears of its end: the object has had a reader (R15, R16) */
+    bool answered; /* a client hears of its end: the object has had a reader (R15, R17) */
 };
 
 struct own_rig_message {
