@@ -2,14 +2,41 @@
 
 #include <string.h>
 
+#include "engine/zeus/own.h"
+
 const char *const explore_family_names[EXPLORE_FAMILIES] = {
-    [EXPLORE_HERMES] = "hermes",
-    [EXPLORE_GALENE] = "galene",
-    [EXPLORE_VIEW] = "view",
+    [EXPLORE_HERMES] = "hermes",      [EXPLORE_GALENE] = "galene", [EXPLORE_OWN] = "zeus:own",
+    [EXPLORE_COMMIT] = "zeus:commit", [EXPLORE_VIEW] = "view",
 };
 
+const char *explore_engine(enum explore_family family)
+{
+    bool zeus = family == EXPLORE_OWN || family == EXPLORE_COMMIT;
+    return zeus ? "zeus" : family == EXPLORE_GALENE ? "galene" : NULL;
+}
+
+/* Rules of a zeus space: ownership's, then those of reliable commit. */
+uint64_t explore_rules(enum explore_family family, uint64_t engine_rules_off,
+                       uint64_t view_rules_off)
+{
+    switch (family) {
+    case EXPLORE_OWN:
+        return engine_rules_off & ((UINT64_C(1) << OWN_RULES) - 1);
+    case EXPLORE_COMMIT:
+        return engine_rules_off >> OWN_RULES;
+    case EXPLORE_VIEW:
+        return view_rules_off;
+    case EXPLORE_HERMES:
+    case EXPLORE_GALENE:
+    case EXPLORE_FAMILIES:
+        break;
+    }
+    return engine_rules_off;
+}
+
 static const struct explore_config *const tables[] = {explore_hermes_configs,
-                                                      explore_galene_configs, explore_view_configs};
+                                                      explore_galene_configs, explore_own_configs,
+                                                      explore_commit_configs, explore_view_configs};
 #define TABLES (sizeof tables / sizeof tables[0])
 
 uint32_t explore_count(void)

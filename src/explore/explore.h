@@ -1,5 +1,5 @@
 /* The configurations that `horkos explore` knows: models of the real protocol code (Hermes, Galene,
- * the view machines) with bounds, each searched breadth-first until every reachable state was
+ * Zeus, the view machines) with bounds, each searched breadth-first until every reachable state was
  * visited, a violation was found or a bound was reached. docs/EXPLORER.md describes the models. */
 #ifndef HORKOS_EXPLORE_EXPLORE_H
 #define HORKOS_EXPLORE_EXPLORE_H
@@ -10,9 +10,21 @@
 
 #include "explore/search.h"
 
-enum explore_family { EXPLORE_HERMES, EXPLORE_GALENE, EXPLORE_VIEW, EXPLORE_FAMILIES };
-/* As the names of rules begin with: "hermes", "galene", "view". */
+enum explore_family {
+    EXPLORE_HERMES,
+    EXPLORE_GALENE,
+    EXPLORE_OWN,
+    EXPLORE_COMMIT,
+    EXPLORE_VIEW,
+    EXPLORE_FAMILIES
+};
+/* As the names of rules begin with: "hermes", "galene", "zeus:own", "zeus:commit", "view". */
 extern const char *const explore_family_names[EXPLORE_FAMILIES];
+/* The engine whose code it runs; NULL: none's, or hermes. */
+const char *explore_engine(enum explore_family family);
+/* Its bits of what is switched off in a node (sim/mutants.h). */
+uint64_t explore_rules(enum explore_family family, uint64_t engine_rules_off,
+                       uint64_t view_rules_off);
 
 struct explore_request {
     uint64_t rules_off; /* HK_MUTANTS builds only: bits of the family's enum of rules */
@@ -48,6 +60,8 @@ void explore_run(const struct explore_config *config, const struct explore_reque
 /* The tables, ended by an entry without a name. */
 extern const struct explore_config explore_hermes_configs[];
 extern const struct explore_config explore_galene_configs[];
+extern const struct explore_config explore_own_configs[];
+extern const struct explore_config explore_commit_configs[];
 extern const struct explore_config explore_view_configs[];
 
 #endif

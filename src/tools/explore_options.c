@@ -76,14 +76,16 @@ bool explore_options_want(const struct explore_options *options,
 
 bool explore_options_mutate(uint32_t i, struct explore_options *options)
 {
-    const char *engine = mutant_engine(i);
-    bool galene = engine != NULL && strcmp(engine, "galene") == 0;
-    struct sim_config config = {.nodes = 0, .engine = galene ? engine : NULL};
-    mutant_switch_off(i, &config);
-    options->rules_off[galene ? EXPLORE_GALENE : EXPLORE_HERMES] |= config.engine_rules_off;
-    options->rules_off[EXPLORE_VIEW] |= config.view_rules_off;
-    options->flips_on |= config.flips_on;
-    return (config.engine_rules_off | config.view_rules_off | config.flips_on) != 0;
+    bool any = false;
+    for (int family = 0; family < EXPLORE_FAMILIES; family++) {
+        struct sim_config config = {.nodes = 0, .engine = explore_engine(family)};
+        mutant_switch_off(i, &config);
+        uint64_t rules = explore_rules(family, config.engine_rules_off, config.view_rules_off);
+        options->rules_off[family] |= rules;
+        options->flips_on |= config.flips_on;
+        any = any || (rules | config.flips_on) != 0;
+    }
+    return any;
 }
 
 static bool mutants_possible(void)

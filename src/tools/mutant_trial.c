@@ -118,15 +118,14 @@ static void run_seeds(const struct mutant_trial *trial, struct shared *shared)
 static void search(const struct mutant_trial *trial, struct shared *shared)
 {
     struct mutant_outcome *outcome = &shared->outcome;
-    bool galene = trial->explore->family == EXPLORE_GALENE;
-    struct sim_config off = {.nodes = 0, .engine = galene ? "galene" : NULL};
+    enum explore_family family = trial->explore->family;
+    struct sim_config off = {.nodes = 0, .engine = explore_engine(family)};
     struct search_result result;
     if (trial->mutant < mutants_count()) {
         mutant_switch_off(trial->mutant, &off);
     }
     struct explore_request request = {
-        .rules_off =
-            trial->explore->family == EXPLORE_VIEW ? off.view_rules_off : off.engine_rules_off,
+        .rules_off = explore_rules(family, off.engine_rules_off, off.view_rules_off),
         /* The code as it is goes through the very same model. */
         .altered = true,
         .bounds = {.states_max = trial->states_max},

@@ -142,6 +142,8 @@ static bool fits(uint32_t mutant, const struct explore_config *config)
     static const char *const begin[EXPLORE_FAMILIES][2] = {
         [EXPLORE_HERMES] = {"hermes:", "flip:engine/hermes/"},
         [EXPLORE_GALENE] = {"galene:", "flip:engine/galene/"},
+        [EXPLORE_OWN] = {"zeus:own:", "flip:engine/zeus/own"},
+        [EXPLORE_COMMIT] = {"zeus:commit:", "flip:engine/zeus/commit"},
         [EXPLORE_VIEW] = {"view:", "flip:view/"},
     };
     char name[MUTANT_NAME_BYTES];
