@@ -125,12 +125,13 @@ void txn_release(struct worker *w, struct txn *t)
     commits(t, false);
 }
 
-/* Says what it has reserved to older ones that found it committing. */
-static void offer(struct worker *w, struct txn *t)
+/* Says what it has reserved to older ones that found it committing; not of the object that it will
+ * wait for itself, whose KEY_WAITERS is its own. */
+static void offer(struct worker *w, struct txn *t, uint32_t awaited)
 {
     commits(t, false);
     for (uint32_t i = 0; i < t->objects_n; i++) {
-        if (t->places[i].held) {
+        if (t->places[i].held && i != awaited) {
             let_go(w, t, i, true);
         }
     }
@@ -169,7 +170,7 @@ static bool grasp_all(struct worker *w, struct txn *t)
         txn_want(w, t);
         return false;
     }
-    offer(w, t);
+    offer(w, t, lacking > 0 ? UINT32_MAX : taken);
     if (lacking > 0) {
         txn_want(w, t);
     } else {
@@ -330,7 +331,8 @@ static void publish(struct worker *w, struct txn *t, uint32_t i, uint16_t aux)
     meta.owner = 0;
     meta.state = ZEUS_WRITE;
     meta.aux = aux;
-    meta.flags &= (uint8_t)~KEY_READABLE;
+    bool waiters = (meta.flags & KEY_WAITERS) != 0;
+    meta.flags &= (uint8_t) ~(KEY_READABLE | KEY_WAITERS);
     if (t->objects[i].changed) {
         HK_ASSERT(p->meta.ts > meta.ts);
         meta.ts = p->meta.ts;
@@ -343,10 +345,11 @@ static void publish(struct worker *w, struct txn *t, uint32_t i, uint16_t aux)
         store_set_meta(&ref, &meta);
     }
     p->held = false;
-    bool waiters = (meta.flags & KEY_WAITERS) != 0;
     store_unlock(&ref);
     if (waiters) {
-        txn_woken(w, space, t->objects[i].hash); /* of this pipeline: they need not wait longer */
+        /* Of this pipeline: they need not wait longer. Of others: the oldest had reserved it, was
+         * older than nobody before this one, and reserves it again before younger ones come. */
+        txn_wake(w, space, t->objects[i].hash);
     }
 }
 

@@ -192,6 +192,74 @@ static void test_slots_are_bounded(void **state)
     cluster_destroy(all.cluster);
 }
 
+/* ---- Workers of one node ---- */
+
+/* Worker 0's client keeps its pipeline full of writes of one object; worker 1's wants to write it
+ * too, one at a time. */
+struct hammer {
+    uint32_t sessions[2];
+    uint32_t open[2];
+    uint32_t done[2];
+    bool on;
+};
+
+static bool hammer_request(void *context, uint32_t node, uint32_t worker, struct request *out)
+{
+    struct hammer *h = context;
+    if (node != 0 || worker > 1 || !h->on || h->open[worker] == (worker == 0 ? 200u : 1u)) {
+        return false;
+    }
+    h->open[worker]++;
+    *out = (struct request){.session = h->sessions[worker],
+                            .op = {.kind = OP_ADD, .key = text("hot"), .number = 1}};
+    return true;
+}
+
+static void hammer_heard(void *context, uint32_t node, uint32_t worker, const struct reply *reply)
+{
+    struct hammer *h = context;
+    (void)node;
+    assert_int_equal(reply->answer.kind, ANSWER_NUMBER);
+    h->open[worker]--;
+    h->done[worker]++;
+    assert_int_equal(reply->answer.number <= h->done[0] + h->done[1] + 201, true);
+}
+
+static bool hammer_still(struct cluster *c, void *context)
+{
+    struct hammer *h = context;
+    (void)c;
+    return h->open[0] + h->open[1] == 0;
+}
+
+static void test_nobody_starves(void **state)
+{
+    (void)state;
+    struct hammer h = {.on = false};
+    struct cluster_config config = {.nodes = 3,
+                                    .workers = {2, 1, 1},
+                                    .ops = &zeus_ops,
+                                    .engine = &zeus,
+                                    .client = {&h, hammer_request, hammer_heard},
+                                    .adjust = allow_more,
+                                    .seed = 8};
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
+    for (uint32_t i = 0; i < 2; i++) {
+        int err = worker_session_open(node_worker(cluster_node(c, 0), i), &h.sessions[i]);
+        assert_int_equal(err, HK_OK);
+    }
+    h.on = true;
+    for (uint32_t i = 0; i < 2000; i++) {
+        cluster_step(c, 100);
+    }
+    h.on = false;
+    /* A turn of worker 1's waits for the commits under way, not for those behind them. */
+    assert_true(h.done[0] > 2000 && h.done[1] > 100);
+    cluster_until(c, hammer_still, &h, SECOND);
+    cluster_destroy(c);
+}
+
 /* ---- Memory ---- */
 
 static void test_memory_is_bounded(void **state)
@@ -239,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_slots_are_bounded),
+        cmocka_unit_test(test_nobody_starves),
         cmocka_unit_test(test_memory_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
