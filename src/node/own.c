@@ -76,10 +76,24 @@ int own_init(struct worker *w)
     return HK_OK;
 }
 
+static void free_spares(struct own *own)
+{
+    for (uint32_t i = 0; own->table != NULL && i <= own->table_mask; i++) {
+        struct list_link *link;
+        while (own->table[i].next != NULL && (link = list_pop_front(&own->table[i])) != NULL) {
+            struct own_record *r = list_entry(link, struct own_record, chain);
+            if (r->spare) {
+                free(r);
+            }
+        }
+    }
+}
+
 /* The stores go with the node, and what records have in them. */
 void own_deinit(struct worker *w)
 {
     if (w->own != NULL) {
+        free_spares(w->own);
         free(w->own->memory);
         free(w->own->table);
         free(w->own->waits_memory);
@@ -120,25 +134,54 @@ static bool copy_key(struct worker *w, struct own_record *r, struct bytes key)
     return true;
 }
 
-struct own_record *own_record_get(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+/* An arbiter that refuses an INV for want of a record keeps others Invalid, whose records others
+ * want: so for these there is memory. They are no more than the requests that are open on all
+ * nodes, which own_has_room bounds. */
+static struct own_record *spare_record(struct worker *w)
+{
+    struct own *own = w->own;
+    if (own->records_n >= own->records_most * (1 + nodeset_count(w->view.live))) {
+        return NULL;
+    }
+    return malloc(sizeof(struct own_record));
+}
+
+static void give_back(struct worker *w, struct own_record *r)
+{
+    if (r->spare) {
+        free(r);
+    } else {
+        list_push_front(&w->own->free, &r->chain);
+    }
+}
+
+struct own_record *own_record_get(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                                  bool must)
 {
     struct own *own = w->own;
     struct own_record *r = own_record_find(w, space, key, hash);
     if (r != NULL) {
         return r;
     }
+    bool spare = false;
     struct list_link *link = list_pop_front(&own->free);
-    if (link == NULL) {
+    if (link != NULL) {
+        r = list_entry(link, struct own_record, chain);
+    } else {
+        spare = true;
+        r = must ? spare_record(w) : NULL;
+    }
+    if (r == NULL) {
         w->stats.own_full++;
         return NULL;
     }
-    r = list_entry(link, struct own_record, chain);
     memset(r, 0, sizeof *r);
+    r->spare = spare;
     r->space = space;
     r->hash = hash;
     r->portable = own_portable(w, key);
     if (!copy_key(w, r, key)) {
-        list_push_front(&own->free, &r->chain);
+        give_back(w, r);
         w->stats.own_full++;
         return NULL;
     }
@@ -185,7 +228,7 @@ void own_record_settle(struct worker *w, struct own_record *r)
     if (r->key_memory != NULL) {
         store_free(w->threads[r->space], r->key_memory, r->key.n);
     }
-    list_push_front(&own->free, &r->chain);
+    give_back(w, r);
     own->records_n--;
     w->stats.own_records = own->records_n;
 }
@@ -253,7 +296,8 @@ void own_message(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t
     s.event.msg = msg;
     s.event.from = from;
     s.event.alive = msg->epoch == w->view.epoch;
-    s.record = own_record_get(w, msg->space, msg->key, hash);
+    bool must = msg->kind == OWN_MSG_INV || msg->kind == OWN_MSG_RESP;
+    s.record = own_record_get(w, msg->space, msg->key, hash, must);
     own_step_run(w, &s);
     own_tell_all(w);
 }
@@ -382,7 +426,7 @@ void own_want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, 
     list_init(&wait->link);
     struct own_record *r = own_record_find(w, space, key, hash);
     if (r == NULL && own_has_room(w)) {
-        r = own_record_get(w, space, key, hash);
+        r = own_record_get(w, space, key, hash, false);
     }
     if (r == NULL) {
         w->stats.own_refused++;

@@ -36,6 +36,7 @@ struct own_record {
     uint32_t kept_n;
     uint8_t kept_flags;
     bool has_kept;
+    bool spare;     /* not of own.memory */
     bool contested; /* its quantum was lengthened: it goes back and forth */
     uint8_t space;
 };
@@ -127,8 +128,10 @@ enum own_aside {
 };
 
 /* ---- own.c ---- */
-/* The object's record, made if it has none; NULL: none is left. */
-struct own_record *own_record_get(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
+/* The object's record, made if it has none; NULL: none is left. must: nobody can get on without
+ * (INV, RESP). */
+struct own_record *own_record_get(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                                  bool must);
 struct own_record *own_record_find(struct worker *w, uint8_t space, struct bytes key,
                                    uint64_t hash);
 /* The record is free again if nothing is going on any more. */

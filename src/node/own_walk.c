@@ -183,7 +183,7 @@ static void stamp(struct worker *w, uint8_t space, struct bytes key, uint64_t ha
 static void want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
                  enum own_type type, uint8_t target)
 {
-    struct own_record *r = own_record_get(w, space, key, hash);
+    struct own_record *r = own_record_get(w, space, key, hash, false);
     if (r == NULL) {
         return;
     }
