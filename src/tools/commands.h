@@ -26,6 +26,7 @@ int dev_command(int argc, char **argv);
 int status_command(int argc, char **argv);
 int recover_command(int argc, char **argv);
 int slots_command(int argc, char **argv);
+int balance_command(int argc, char **argv);
 int sim_command(int argc, char **argv);
 int explore_command(int argc, char **argv);
 int torture_command(int argc, char **argv);
