@@ -1,6 +1,6 @@
-/* A client of the balancer: its commands are cut out of the stream, and those for one node that stand
- * together go there together; their replies are passed on as they come, counted. A transaction (from
- * WATCH or MULTI to its end) goes to one node, that of its first key. */
+/* A client of the balancer: its commands are cut out of the stream, and those for one node that
+ * stand together go there together; their replies are passed on as they come, counted. A
+ * transaction (from WATCH or MULTI to its end) goes to one node, that of its first key. */
 #include "tools/balance.h"
 
 #include <errno.h>

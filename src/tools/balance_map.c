@@ -1,6 +1,6 @@
-/* Which node works on which keys. The mapping is a string of BALANCE_GROUPS bytes, a letter a group;
- * whoever changes it says what it was before (SET with IFEQ), so balancers do not undo each other's
- * moves. Its key names the nodes, so that balancers with other nodes do not share it. */
+/* Which node works on which keys. The mapping is a string of BALANCE_GROUPS bytes, a letter a
+ * group; whoever changes it says what it was before (SET with IFEQ), so balancers do not undo each
+ * other's moves. Its key names the nodes: balancers with other nodes do not share it. */
 #include "tools/balance.h"
 
 #include <stdio.h>
@@ -76,8 +76,8 @@ static uint32_t pick_up(uint32_t nodes_n, uint64_t down, struct random *random)
     return node;
 }
 
-/* The group of `from` whose load comes closest to half of what it has more than `to`, and that makes
- * it less; BALANCE_GROUPS: none does. */
+/* The group of `from` with the most load that is no more than half of what `from` has more than
+ * `to`; BALANCE_GROUPS: there is none. */
 static uint32_t best_group(const uint8_t *groups, const uint64_t *load, uint32_t from,
                            uint64_t more)
 {

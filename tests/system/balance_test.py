@@ -1,6 +1,6 @@
-"""`horkos balance` in front of a real cluster: commands find their nodes, transactions work, replies
-keep their order, a node that dies is gone around, several balancers agree, hostile clients only
-harm themselves."""
+"""`horkos balance` in front of a real cluster: commands find their nodes, transactions work,
+replies keep their order, a node that dies is gone around, several balancers agree, hostile clients
+only harm themselves."""
 
 import os
 import re
