@@ -95,20 +95,21 @@ static void fill(struct bench *b)
 static uint32_t __attribute__((noinline)) turn(struct bench *b)
 {
     struct answer answer = {.kind = b->set ? ANSWER_OK : ANSWER_VALUE};
+    const struct txn_request *txn;
     struct op op;
     uint32_t handed_out = 0, answered = 0;
 
     answer.value = bytes_of(b->bytes, b->set ? 0 : b->value);
     HK_ASSERT(resp_conn_feed(b->conn, bytes_of(b->input, b->input_n)));
     for (;;) {
-        enum resp_next next = resp_conn_next(b->conn, b->now_us++, true, &op);
+        enum resp_next next = resp_conn_next(b->conn, b->now_us++, true, &op, &txn);
 
         if (next == RESP_OP) {
             handed_out++;
             continue;
         }
         for (; answered < handed_out; answered++)
-            resp_conn_answer(b->conn, &answer, b->now_us);
+            resp_conn_answer(b->conn, &answer, NULL, b->now_us);
         if (next == RESP_INPUT)
             break;
         HK_ASSERT(next == RESP_AGAIN || next == RESP_WAIT);

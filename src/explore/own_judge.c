@@ -31,7 +31,7 @@ void owns_note(struct owns_shell *shell)
         if (shell->broken != NULL || !owns_readable(w, i) || value == w->last) {
             continue;
         }
-        if ((w->seen >> value & 1u) != 0) {
+        if (((uint32_t)w->seen >> value & 1u) != 0) {
             shell->broken = "a value that was replaced can be read again";
         } else if (value == OWNS_VALUE_NEW && w->seen != 0) {
             shell->broken = "an object that was there is made anew";
