@@ -1,0 +1,90 @@
+/* Every role dies in every state of both machines of Zeus: the cases come from the two tables
+ * (sim/death.h), and each run is held against everything that the simulator checks: the history of
+ * transactions, the bank, single keys, replicas, and that all is well in the end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/death.h"
+#include "sim/sim.h"
+
+/* Runs until a case is met so often. */
+#define TRIES 6u
+#define WANTED 2u
+
+struct sum {
+    uint32_t met, runs, deaths;
+};
+
+/* Other deaths besides, without which nobody replays or waits for the others. */
+static const uint32_t besides[] = {0, 1u << SIM_FAULT_CRASH,
+                                   1u << SIM_FAULT_CRASH | 1u << SIM_FAULT_LOSS};
+
+static void die(uint32_t which, struct sum *sum)
+{
+    char name[DEATH_NAME_BYTES];
+    uint32_t deaths = 0;
+    death_name(which, name);
+    for (uint32_t i = 0; i < TRIES && deaths < WANTED; i++) {
+        struct sim_config config = {
+            .engine = "zeus",
+            .nodes = i % 2 == 0 ? 3 : 5,
+            .ops = 60,
+            .faults = besides[i % 3],
+            .death = which,
+        };
+        struct sim_result result;
+        sim_run(&config, 100 * which + i, &result);
+        if (result.verdict != SIM_SOUND) {
+            print_error("%s, seed %u of %u nodes: %s\n", name, 100 * which + i, config.nodes,
+                        text_string(&result.report));
+        }
+        assert_int_equal(result.verdict, SIM_SOUND);
+        deaths += (uint32_t)result.stats.deaths;
+        sum->runs++;
+        sim_result_deinit(&result);
+    }
+    if (deaths == 0) {
+        printf("not met in %u runs: %s\n", TRIES, name);
+    }
+    sum->met += deaths > 0;
+    sum->deaths += deaths;
+}
+
+static void test_every_role_dies_in_every_state(void **state)
+{
+    (void)state;
+    struct sum sum = {0};
+    for (uint32_t i = 1; i <= death_cases(); i++) {
+        die(i, &sum);
+    }
+    printf("%u cases of the two tables, %u met; %u runs, in which %u processes died there\n",
+           death_cases(), sum.met, sum.runs, sum.deaths);
+    assert_true(sum.met * 10 >= death_cases() * 9);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_true(death_cases() >= 50);
+    for (uint32_t i = 1; i <= death_cases(); i++) {
+        char name[DEATH_NAME_BYTES];
+        death_name(i, name);
+        assert_int_equal(death_find(name), i);
+    }
+    assert_int_equal(death_find("owner sleeps"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_every_role_dies_in_every_state),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
