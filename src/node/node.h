@@ -184,7 +184,8 @@ bool worker_sleep(struct worker *worker);
 void worker_awake(struct worker *worker);
 
 /* Sessions: one client connection each, on one worker. HK_ERR_FULL past sessions_max. Closing
- * forgets what is unanswered; its updates stay in flight. */
+ * forgets what is unanswered; its updates stay in flight. The worker is awake: what a transaction
+ * holds is let go. */
 int worker_session_open(struct worker *worker, uint32_t *session_out)
     __attribute__((warn_unused_result));
 void worker_session_close(struct worker *worker, uint32_t session);

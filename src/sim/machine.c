@@ -602,13 +602,13 @@ void machine_poll(struct machine *m, uint32_t worker)
     uint64_t now_us = stale ? a->stale_us : world->now_us;
     m->poll_step = m->cutoff_step = stale ? a->stale_step : world->step;
     a->stale_us = 0;
-    crowd_prepare(m, worker);
-    traders_prepare(m, worker);
     struct worker *w = node_worker(m->node, worker);
-    if (a->asleep) {
+    if (a->asleep) { /* first, as in the server: sessions are closed by a worker that is awake */
         worker_awake(w);
         a->asleep = false;
     }
+    crowd_prepare(m, worker);
+    traders_prepare(m, worker);
     uint32_t max_events = m->trap == TRAP_NONE ? world->setup.max_events : 1;
     struct poll_result result = worker_poll(w, machine_clock(m, now_us), max_events);
     worker_check(w);
