@@ -293,6 +293,19 @@ static bool knows_lost(const struct machine *m)
     return false;
 }
 
+/* Some member has not heard yet which slots the newest view has lost. */
+static bool maps_are_old(const struct world *world, const struct view *newest)
+{
+    for (uint8_t i = 0; newest != NULL && i < world->setup.machines; i++) {
+        const struct machine *m = &world->machines[i];
+        if (m->node != NULL && view_operational(newest, i, m->nonce) &&
+            node_map_version(m->node, 0) >> 32 < newest->epoch /* its upper half */) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool homed_look(struct world *world)
 {
     struct homed *homed = &world->homed;
@@ -308,7 +321,7 @@ bool homed_look(struct world *world)
     }
     if (who == NULL) {
         homed->lost_us = 0;
-        return false;
+        return world->phase != PHASE_SAFETY && maps_are_old(world, newest);
     }
     if (homed->lost_us == 0) {
         homed->lost_us = world->now_us;

@@ -58,7 +58,8 @@ bool homed_key_lost(const struct world *world, uint32_t key);
 /* NULL, or what is not as it should be once all faults are over: every slot has a home, and members
  * have equal shares. */
 const char *homed_unsettled(const struct machine *machine);
-/* The operator looks for lost slots, waits a while, and gives them up. True: there are some. */
+/* The operator looks for lost slots, waits a while, and gives them up. True: there are some, or,
+ * once the faults are over, a member may yet hear of some. */
 bool homed_look(struct world *world);
 
 #endif
