@@ -77,7 +77,8 @@ bool explore_options_want(const struct explore_options *options,
 bool explore_options_mutate(uint32_t i, struct explore_options *options)
 {
     bool any = false;
-    for (int family = 0; family < EXPLORE_FAMILIES; family++) {
+    for (uint32_t at = 0; at < EXPLORE_FAMILIES; at++) {
+        enum explore_family family = (enum explore_family)at;
         struct sim_config config = {.nodes = 0, .engine = explore_engine(family)};
         mutant_switch_off(i, &config);
         uint64_t rules = explore_rules(family, config.engine_rules_off, config.view_rules_off);
