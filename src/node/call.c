@@ -214,6 +214,9 @@ static void keep_reply(struct worker *w, struct call *c, const struct answer *an
 
 void call_finish(struct worker *w, struct call *c, const struct answer *answer)
 {
+    if (c->txn != NULL) {
+        txn_part(w, c->txn);
+    }
     if (c->session == SESSION_NONE) {
         if (c->remote) {
             forward_reply(w, c, answer);

@@ -335,6 +335,17 @@ void txn_settle(struct worker *w, struct txn *t)
     atomic_store_explicit(&t->age, 0, memory_order_release);
 }
 
+void txn_part(struct worker *w, struct txn *t)
+{
+    bool holds = false;
+    for (uint32_t i = 0; i < t->objects_n; i++) {
+        holds = holds || t->places[i].held;
+    }
+    if (holds && !txn_own(w, t)) {
+        txn_settle(w, t);
+    }
+}
+
 void txn_end(struct worker *w, struct txn *t)
 {
     struct store_thread *thread = w->threads[t->call->op.space];
