@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "support/embed_cluster.h"
+#include "support/embed_money.h"
 
 #define NODES 3u
 #define THREADS 2u /* a node */
@@ -24,56 +25,6 @@ static struct embed_cluster cluster;
 static const struct hk_txn_options patient = {.timeout_ms = EMBED_BOUND_MS};
 static const struct hk_txn_options reading = {.flags = HK_TXN_READ_ONLY,
                                               .timeout_ms = EMBED_BOUND_MS};
-
-static int read_money(struct hk_txn *t, uint32_t i, int *money_out)
-{
-    char key[16];
-    char value[16];
-    size_t n = 0;
-    (void)snprintf(key, sizeof key, "account %u", i);
-    int err = hk_txn_get(t, hk_text(key), value, sizeof value - 1, &n);
-    value[n] = '\0';
-    *money_out = err == HK_OK ? atoi(value) : 0;
-    return err;
-}
-
-static int write_money(struct hk_txn *t, uint32_t i, int money)
-{
-    char key[16];
-    char value[16];
-    (void)snprintf(key, sizeof key, "account %u", i);
-    (void)snprintf(value, sizeof value, "%d", money);
-    return hk_txn_put(t, hk_text(key), hk_text(value), NULL);
-}
-
-struct payment {
-    uint32_t from, to;
-    int amount;
-};
-
-static int pay(struct hk_txn *t, void *context)
-{
-    const struct payment *p = context;
-    int from = 0;
-    int to = 0;
-    int err = read_money(t, p->from, &from);
-    err = err == HK_OK ? read_money(t, p->to, &to) : err;
-    err = err == HK_OK ? write_money(t, p->from, from - p->amount) : err;
-    return err == HK_OK ? write_money(t, p->to, to + p->amount) : err;
-}
-
-static int add_up(struct hk_txn *t, void *context)
-{
-    int *total = context;
-    int err = HK_OK;
-    *total = 0;
-    for (uint32_t i = 0; i < ACCOUNTS && err == HK_OK; i++) {
-        int money = 0;
-        err = read_money(t, i, &money);
-        *total += money;
-    }
-    return err;
-}
 
 struct teller {
     pthread_t thread;
@@ -91,12 +42,12 @@ static void finished(void *context, const struct hk_result *result)
 }
 
 /* Begins a commit and goes on. */
-static void pay_async(struct teller *t, struct payment *p)
+static void pay_async(struct teller *t, struct embed_payment *p)
 {
     struct hk_txn *txn = NULL;
     int err = hk_txn_begin(t->session, &patient, &txn);
     if (err == HK_OK) {
-        err = pay(txn, p);
+        err = embed_money_pay(txn, p);
     }
     if (err != HK_OK) {
         hk_txn_abort(txn);
@@ -112,20 +63,20 @@ static void *work(void *argument)
 {
     struct teller *t = argument;
     for (uint32_t i = 0; i < PAYMENTS; i++) {
-        struct payment p = {.from = (uint32_t)random_below(&t->random, ACCOUNTS),
-                            .amount = (int)random_below(&t->random, 100)};
+        struct embed_payment p = {.from = (uint32_t)random_below(&t->random, ACCOUNTS),
+                                  .amount = (int)random_below(&t->random, 100)};
         p.to = (p.from + 1 + (uint32_t)random_below(&t->random, ACCOUNTS - 1)) % ACCOUNTS;
         if (i % 3 == 0) {
             pay_async(t, &p);
             continue;
         }
-        int err = hk_txn_run(t->session, &patient, pay, &p);
+        int err = hk_txn_run(t->session, &patient, embed_money_pay, &p);
         t->paid += err == HK_OK;
         t->failed += err != HK_OK;
-        int total = 0;
+        struct embed_total total = {.accounts = ACCOUNTS};
         if (i % 5 == 0) {
-            t->failed += hk_txn_run(t->session, &reading, add_up, &total) != HK_OK;
-            t->wrong += total != (int)ACCOUNTS * MONEY;
+            t->failed += hk_txn_run(t->session, &reading, embed_money_add_up, &total) != HK_OK;
+            t->wrong += total.money != (int)ACCOUNTS * MONEY;
         }
     }
     t->failed += hk_txn_fence(t->session, EMBED_BOUND_MS) != HK_OK;
@@ -146,7 +97,7 @@ static void test_money(void **state)
     struct hk_txn *t = NULL;
     assert_int_equal(hk_txn_begin(tellers[0].session, &patient, &t), HK_OK);
     for (uint32_t i = 0; i < ACCOUNTS; i++) {
-        assert_int_equal(write_money(t, i, MONEY), HK_OK);
+        assert_int_equal(embed_money_write(t, i, MONEY), HK_OK);
     }
     assert_int_equal(hk_txn_commit(t), HK_OK);
     for (uint32_t i = 0; i < NODES * THREADS; i++) {
@@ -156,11 +107,12 @@ static void test_money(void **state)
         assert_int_equal(pthread_join(tellers[i].thread, NULL), 0);
     }
     for (uint32_t i = 0; i < NODES * THREADS; i++) {
-        int total = 0;
+        struct embed_total total = {.accounts = ACCOUNTS};
         assert_int_equal(tellers[i].failed, 0);
         assert_int_equal(tellers[i].wrong, 0);
-        assert_int_equal(hk_txn_run(tellers[i].session, &reading, add_up, &total), HK_OK);
-        assert_int_equal(total, (int)ACCOUNTS * MONEY);
+        assert_int_equal(hk_txn_run(tellers[i].session, &reading, embed_money_add_up, &total),
+                         HK_OK);
+        assert_int_equal(total.money, (int)ACCOUNTS * MONEY);
         paid += tellers[i].paid;
         aborted += tellers[i].aborted;
         hk_session_close(tellers[i].session);

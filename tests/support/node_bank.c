@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "engine/zeus/zeus.h"
 
 enum deed {
     DEED_FILL,     /* sets all accounts */
@@ -378,4 +379,52 @@ struct bank_counts bank_counts(const struct bank *bank)
         out[i] = atomic_load(&bank->counts[i]);
     }
     return counts;
+}
+
+/* ---- On a cluster of its own ---- */
+
+#define SECOND 1000000u
+
+struct bank_cluster bank_cluster_open(uint32_t nodes, uint32_t workers,
+                                      const struct bank_config *config)
+{
+    static const struct zeus_config zeus = {.own = {.backoff_us = 200}};
+    struct bank_cluster b = {.bank = bank_create(config)};
+    struct cluster_config cluster = {.nodes = nodes,
+                                     .ops = &zeus_ops,
+                                     .engine = &zeus,
+                                     .seed = config->seed,
+                                     .client = bank_client(b.bank)};
+    for (uint32_t i = 0; i < nodes; i++) {
+        cluster.workers[i] = workers;
+    }
+    b.cluster = cluster_create(&cluster);
+    cluster_until(b.cluster, cluster_serving, NULL, 10 * SECOND);
+    for (uint32_t i = 0; i < nodes; i++) {
+        bank_open(b.bank, b.cluster, i);
+    }
+    bank_fill(b.bank, b.cluster);
+    bank_run(b.bank, true);
+    return b;
+}
+
+void bank_cluster_run(struct bank_cluster *b, uint32_t steps)
+{
+    for (uint32_t i = 0; i < steps; i++) {
+        cluster_step(b->cluster, 50);
+    }
+}
+
+static bool is_idle(struct cluster *c, void *context)
+{
+    (void)c;
+    return bank_idle(context);
+}
+
+void bank_cluster_close(struct bank_cluster *b)
+{
+    bank_run(b->bank, false);
+    cluster_until(b->cluster, is_idle, b->bank, 20 * SECOND);
+    cluster_destroy(b->cluster);
+    bank_destroy(b->bank);
 }

@@ -46,4 +46,16 @@ bool bank_idle(const struct bank *bank);
 void bank_await(struct bank *bank, uint64_t transfers, uint32_t seconds);
 struct bank_counts bank_counts(const struct bank *bank);
 
+/* A bank on a cluster of its own, in virtual time. */
+struct bank_cluster {
+    struct bank *bank;
+    struct cluster *cluster;
+};
+/* All nodes serve, the accounts are filled, clients send requests. */
+struct bank_cluster bank_cluster_open(uint32_t nodes, uint32_t workers,
+                                      const struct bank_config *config);
+void bank_cluster_run(struct bank_cluster *b, uint32_t steps);
+/* No new requests; everything that is under way is answered; then all is added up once more. */
+void bank_cluster_close(struct bank_cluster *b);
+
 #endif

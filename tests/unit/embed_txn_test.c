@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "support/embed_cluster.h"
+#include "support/embed_money.h"
 
 static struct embed_cluster cluster;
 static struct hk_session *s; /* of node 0 */
@@ -390,64 +391,12 @@ static void what_makes_no_sense(void **state)
 #define ACCOUNTS 8u
 #define MONEY 1000
 
-static int read_money(struct hk_txn *t, uint32_t i, int *money_out)
-{
-    char key[16];
-    char value[16];
-    size_t n = 0;
-    (void)snprintf(key, sizeof key, "account %u", i);
-    int err = hk_txn_get(t, hk_text(key), value, sizeof value - 1, &n);
-    value[n] = '\0';
-    *money_out = err == HK_OK ? atoi(value) : 0;
-    return err;
-}
-
-static int write_money(struct hk_txn *t, uint32_t i, int money)
-{
-    char key[16];
-    char value[16];
-    (void)snprintf(key, sizeof key, "account %u", i);
-    (void)snprintf(value, sizeof value, "%d", money);
-    return hk_txn_put(t, hk_text(key), hk_text(value), NULL);
-}
-
-struct payment {
-    uint32_t from, to;
-    int amount;
-};
-
-static int pay(struct hk_txn *t, void *context)
-{
-    struct payment *p = context;
-    int from = 0;
-    int to = 0;
-    int err = read_money(t, p->from, &from);
-    err = err == HK_OK ? read_money(t, p->to, &to) : err;
-    err = err == HK_OK ? write_money(t, p->from, from - p->amount) : err;
-    return err == HK_OK ? write_money(t, p->to, to + p->amount) : err;
-}
-
-static int sum(struct hk_txn *t, void *context)
-{
-    int *total = context;
-    *total = 0;
-    for (uint32_t i = 0; i < ACCOUNTS; i++) {
-        int money;
-        int err = read_money(t, i, &money);
-        if (err != HK_OK) {
-            return err;
-        }
-        *total += money;
-    }
-    return HK_OK;
-}
-
 static void check_total(struct hk_session *session)
 {
     const struct hk_txn_options options = {.flags = HK_TXN_READ_ONLY, .timeout_ms = EMBED_BOUND_MS};
-    int total = 0;
-    assert_int_equal(hk_txn_run(session, &options, sum, &total), HK_OK);
-    assert_int_equal(total, (int)ACCOUNTS * MONEY);
+    struct embed_total total = {.accounts = ACCOUNTS};
+    assert_int_equal(hk_txn_run(session, &options, embed_money_add_up, &total), HK_OK);
+    assert_int_equal(total.money, (int)ACCOUNTS * MONEY);
 }
 
 static void money_is_conserved(void **state)
@@ -458,13 +407,14 @@ static void money_is_conserved(void **state)
                                       embed_cluster_session(&cluster, 2)};
     for (uint32_t i = 0; i < ACCOUNTS; i++) {
         struct hk_txn *t = begin_in(sessions[i % 3], 0);
-        assert_int_equal(write_money(t, i, MONEY), HK_OK);
+        assert_int_equal(embed_money_write(t, i, MONEY), HK_OK);
         assert_int_equal(hk_txn_commit(t), HK_OK);
     }
     for (uint32_t i = 0; i < 120; i++) {
-        struct payment p = {.from = i % ACCOUNTS, .to = (i * 5 + 1) % ACCOUNTS, .amount = (int)i};
+        struct embed_payment p = {
+            .from = i % ACCOUNTS, .to = (i * 5 + 1) % ACCOUNTS, .amount = (int)i};
         if (p.from != p.to) {
-            assert_int_equal(hk_txn_run(sessions[i % 3], &options, pay, &p), HK_OK);
+            assert_int_equal(hk_txn_run(sessions[i % 3], &options, embed_money_pay, &p), HK_OK);
             check_total(sessions[(i + 1) % 3]);
         }
     }

@@ -254,49 +254,6 @@ static void test_expiry(void **state)
 
 /* ---- Money ---- */
 
-struct money {
-    struct bank *bank;
-    struct cluster *cluster;
-};
-
-static struct money open_bank(uint32_t nodes, uint32_t workers, const struct bank_config *config)
-{
-    struct money m = {.bank = bank_create(config)};
-    struct cluster_config cluster = config_of(nodes, workers);
-    cluster.client = bank_client(m.bank);
-    cluster.seed = config->seed;
-    m.cluster = cluster_create(&cluster);
-    cluster_until(m.cluster, cluster_serving, NULL, 10 * SECOND);
-    for (uint32_t i = 0; i < nodes; i++) {
-        bank_open(m.bank, m.cluster, i);
-    }
-    bank_fill(m.bank, m.cluster);
-    bank_run(m.bank, true);
-    return m;
-}
-
-static bool is_idle(struct cluster *c, void *context)
-{
-    (void)c;
-    return bank_idle(context);
-}
-
-/* No new requests; everything that is under way is answered; then all is added up once more. */
-static void close_bank(struct money *m)
-{
-    bank_run(m->bank, false);
-    cluster_until(m->cluster, is_idle, m->bank, 20 * SECOND);
-    cluster_destroy(m->cluster);
-    bank_destroy(m->bank);
-}
-
-static void run_for(struct money *m, uint32_t steps)
-{
-    for (uint32_t i = 0; i < steps; i++) {
-        cluster_step(m->cluster, 50);
-    }
-}
-
 static void test_money_everywhere(void **state)
 {
     static const uint32_t nodes[] = {1, 2, 3, 5, 3, 3};
@@ -305,8 +262,8 @@ static void test_money_everywhere(void **state)
     for (uint32_t i = 0; i < 6; i++) {
         struct bank_config config = {
             .accounts = 12, .clients = 3, .audits = 100, .local = 500, .seed = 40 + i};
-        struct money m = open_bank(nodes[i], workers[i], &config);
-        run_for(&m, 6000);
+        struct bank_cluster m = bank_cluster_open(nodes[i], workers[i], &config);
+        bank_cluster_run(&m, 6000);
         struct bank_counts counts = bank_counts(m.bank);
         print_message("%u nodes, %u workers: %lu transfers, %lu conflicts, %lu audits, %lu busy\n",
                       nodes[i], workers[i], (unsigned long)counts.done,
@@ -314,7 +271,7 @@ static void test_money_everywhere(void **state)
                       (unsigned long)counts.busy);
         assert_true(counts.done > 200 && counts.audits > 20);
         assert_int_equal(counts.busy + counts.unknown + counts.unavailable, 0);
-        close_bank(&m);
+        bank_cluster_close(&m);
     }
 }
 
