@@ -214,8 +214,8 @@ static void keep_reply(struct worker *w, struct call *c, const struct answer *an
 
 void call_finish(struct worker *w, struct call *c, const struct answer *answer)
 {
-    if (c->txn != NULL) {
-        txn_part(w, c->txn);
+    if (c->txn != NULL && answer->kind == ANSWER_ERROR) {
+        txn_settle(w, c->txn); /* by keys that are the client's again when it has its answer */
     }
     if (c->session == SESSION_NONE) {
         if (c->remote) {

@@ -550,11 +550,8 @@ void txn_run(struct worker *w, struct call *c);
 void txn_timer(struct worker *w, struct txn *t);
 /* What a reply says beside its answer. */
 void txn_fill(const struct txn *t, struct reply *reply);
-/* It is over, but for its answers; then: it is forgotten. */
+/* It is over, but for its answers (a second time it does nothing); then: it is forgotten. */
 void txn_settle(struct worker *w, struct txn *t);
-/* It is about to be answered, and then the request's bytes are the client's again: what it still
- * holds is let go with bytes of its own (or at once, if there is no memory). */
-void txn_part(struct worker *w, struct txn *t);
 void txn_end(struct worker *w, struct txn *t);
 /* Who waits for the object on this worker may try again; all who wait for any. */
 void txn_woken(struct worker *w, uint8_t space, uint64_t hash);

@@ -335,17 +335,6 @@ void txn_settle(struct worker *w, struct txn *t)
     atomic_store_explicit(&t->age, 0, memory_order_release);
 }
 
-void txn_part(struct worker *w, struct txn *t)
-{
-    bool holds = false;
-    for (uint32_t i = 0; i < t->objects_n; i++) {
-        holds = holds || t->places[i].held;
-    }
-    if (holds && !txn_own(w, t)) {
-        txn_settle(w, t);
-    }
-}
-
 void txn_end(struct worker *w, struct txn *t)
 {
     struct store_thread *thread = w->threads[t->call->op.space];
@@ -376,9 +365,25 @@ static void fill_versions(struct txn *t)
     }
 }
 
+static bool holds_any(const struct txn *t)
+{
+    for (uint32_t i = 0; i < t->objects_n; i++) {
+        if (t->places[i].held) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void txn_answer(struct worker *w, struct txn *t)
 {
     struct call *c = t->call;
+    /* The answers may point into what it holds, so that is let go when they are said, by keys; and
+     * the request's are the client's again by then. Whoever still holds has changed nothing. */
+    if (holds_any(t) && !txn_own(w, t)) {
+        call_fail(w, c, HK_ERR_NOMEM);
+        return;
+    }
     struct answer answer = {.kind = ANSWER_OK};
     fill_versions(t);
     if (t->verdict == TXN_CONFLICT) {
