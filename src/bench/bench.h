@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
-#include "bench/work.h"
 #include "engine/engine.h"
 #include "load/keys.h"
 #include "load/mix.h"
+#include "load/work.h"
 #include "node/node.h"
 
 #define BENCH_NODES_MAX 9u

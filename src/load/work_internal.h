@@ -1,11 +1,11 @@
 /* What the generators share. A key is `{ab}` and 4 bytes: the tag is that of the home's place, so
  * that the slots of Redis Cluster put it on that place's node; the 4 bytes are table and number. */
-#ifndef HORKOS_BENCH_WORK_INTERNAL_H
-#define HORKOS_BENCH_WORK_INTERNAL_H
+#ifndef HORKOS_LOAD_WORK_INTERNAL_H
+#define HORKOS_LOAD_WORK_INTERNAL_H
 
-#include "bench/work.h"
 #include "engine/txn.h"
 #include "load/keys.h"
+#include "load/work.h"
 
 #define WORK_TABLE_SHIFT 28u
 #define WORK_ID_MAX ((1u << WORK_TABLE_SHIFT) - 1u)

@@ -1,11 +1,11 @@
-#include "bench/work.h"
+#include "load/work.h"
 
 #include <stdlib.h>
 
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/slot.h"
-#include "bench/work_internal.h"
+#include "load/work_internal.h"
 
 const char *const work_kind_names[WORK_KINDS] = {
     [WORK_HANDOVERS] = "handovers", [WORK_SMALLBANK] = "smallbank", [WORK_TATP] = "tatp",

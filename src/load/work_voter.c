@@ -2,7 +2,7 @@
  * to one place; each place has a few contestants, of which the first has the most votes. When
  * popularity shifts, the first contestants change places: that of each place comes from a worker of
  * the node before, with the voters that vote for it. */
-#include "bench/work_internal.h"
+#include "load/work_internal.h"
 
 enum { CONTESTANTS, VOTERS };
 #define CONTESTANTS_N 20u

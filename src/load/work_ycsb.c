@@ -1,6 +1,6 @@
 /* YCSB in transactions: each of the requests reads or writes a record of the place, by popularity.
  * A remote transaction has one request for a record of another node. */
-#include "bench/work_internal.h"
+#include "load/work_internal.h"
 
 enum { RECORDS };
 

@@ -5,8 +5,8 @@
  * describes each workload and says where it leaves the published one.
  *
  * Threads: each place is drawn for by one thread at a time; different places at the same time. */
-#ifndef HORKOS_BENCH_WORK_H
-#define HORKOS_BENCH_WORK_H
+#ifndef HORKOS_LOAD_WORK_H
+#define HORKOS_LOAD_WORK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* The workloads' mixes, populations and shares, against the published ones. */
-#include "bench/work.h"
+#include "load/work.h"
 
 #include <math.h>
 #include <setjmp.h>

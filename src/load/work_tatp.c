@@ -9,7 +9,7 @@
  *
  * Whether a row exists at first, and what a facility or a forwarding says, are functions of its
  * number, so that whoever writes a row writes what it says. */
-#include "bench/work_internal.h"
+#include "load/work_internal.h"
 
 enum { SUBSCRIBERS, ACCESS, FACILITIES, FORWARDINGS };
 enum {

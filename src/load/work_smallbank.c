@@ -8,7 +8,7 @@
  * that [Z] measured. */
 #include <math.h>
 
-#include "bench/work_internal.h"
+#include "load/work_internal.h"
 
 enum { SAVINGS, CHECKING };
 enum { AMALGAMATE, BALANCE, DEPOSIT, PAYMENT, SAVE, CHECK };

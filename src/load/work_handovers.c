@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "bench/work_internal.h"
+#include "load/work_internal.h"
 
 enum { PHONES, STATIONS };
 enum { ACTIVATE, DEACTIVATE, START, FINISH, TYPES };
