@@ -234,6 +234,23 @@ typedef void node_hotkey_fn(void *context, struct bytes key, uint64_t rate);
 int node_hotkeys(struct node *node, uint32_t space, uint64_t now_us, uint32_t count,
                  node_hotkey_fn *emit, void *context) __attribute__((warn_unused_result));
 
+/* What this node knows of an object of a space whose objects have owners (docs/protocols/zeus.md):
+ * its entry, if the node is a directory node or has a replica, and its data, if it has that. */
+struct owned_object {
+    nodeset directory;        /* by the worker's view */
+    struct own_entry entry;   /* ts 0: none */
+    struct own_vector vector; /* the entry's, of which only live nodes are left */
+    uint32_t degree;          /* replicas that it shall have */
+    bool lost;                /* all that had it are gone, until the operator gives it up */
+    bool have;                /* data is here: */
+    struct key_meta meta;     /* docs/protocols/zeus.md; engine/zeus/zeus.h */
+};
+/* HK_ERR_INVALID: no such space, or the key is too long. Entry and data are looked at one after the
+ * other, so of an object that is just moving they may not fit. May also be called from within
+ * env.request. */
+int worker_owned_object(struct worker *worker, uint32_t space, struct bytes key,
+                        struct owned_object *object_out) __attribute__((warn_unused_result));
+
 enum node_drop {
     NODE_DROP_GENERATION, /* frame of another generation of the cluster */
     NODE_DROP_SENDER,     /* from a process that is no member of the view */
@@ -287,7 +304,7 @@ struct node_stats {
     uint64_t own_held;                 /* quanta that an owed ACK waited for */
     uint64_t own_pushed;               /* entries sent to new directory nodes */
     uint64_t own_invites, own_trims, own_destroyed; /* begun by walks */
-    uint64_t own_lost;                              /* lost objects that walks met */
+    uint64_t own_lost;                              /* lost objects that the last whole pass met */
     uint64_t own_poor, own_walked; /* objects with too few replicas that the last whole pass met,
                                       and the epoch that it began in */
     uint64_t own_records, own_records_most; /* busy records now, and at the most */

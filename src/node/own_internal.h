@@ -193,6 +193,8 @@ uint64_t own_policy_deadline(const struct worker *w);
 
 /* ---- own_walk.c ---- */
 uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vector *vector);
+/* Of an entry: nobody is left of those that had the object, and it had been written. */
+bool own_is_lost(const struct own_entry *entry, const struct view *view);
 void own_walk_restart(struct worker *w);
 void own_walk_poll(struct worker *w);
 uint64_t own_walk_deadline(const struct worker *w);

@@ -1,9 +1,39 @@
-/* What somebody who stands beside a node sees of an object that has an owner: for tests and the
- * simulator. */
+/* What somebody sees of an object that has an owner: a client that asks its node, and who stands
+ * beside a node, as tests and the simulator do. */
 #include "node/own_internal.h"
 
 #include "base/assert.h"
 #include "node/txn_internal.h"
+
+int worker_owned_object(struct worker *w, uint32_t space, struct bytes key,
+                        struct owned_object *object_out)
+{
+    uint64_t buffer[2];
+    struct store_value v;
+    if (space >= SPACES_MAX || node_directory(w->node, space) == NULL || key.n > STORE_KEY_MAX) {
+        return HK_ERR_INVALID;
+    }
+    struct store *store = w->node->spaces[space].store;
+    uint64_t hash = store_hash(store, key);
+    *object_out = (struct owned_object){.directory = own_directory(&w->view, own_portable(w, key))};
+    struct own_entry *entry = &object_out->entry;
+    entry->vector.owner = NODE_NONE;
+    int err = store_read(w->node->spaces[space].directory, w->directories[space], key, hash, buffer,
+                         sizeof buffer, &v);
+    HK_ASSERT(err == HK_OK);
+    if (v.found) {
+        *entry = own_entry_of(&v.meta, v.value);
+    }
+    object_out->vector = own_masked(&entry->vector, &w->view);
+    object_out->degree = own_degree(w, (uint8_t)space, &entry->vector);
+    object_out->lost = entry->ts != 0 && own_is_lost(entry, &w->view);
+    err = store_read(store, w->threads[space], key, hash, buffer, sizeof buffer, &v);
+    object_out->have = (err == HK_OK || err == HK_ERR_TOOBIG) && v.found;
+    if (object_out->have) {
+        object_out->meta = v.meta;
+    }
+    return HK_OK;
+}
 
 struct store *node_directory(struct node *n, uint32_t space)
 {

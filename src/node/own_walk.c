@@ -79,10 +79,15 @@ static nodeset replicas_of(const struct seen *o)
 }
 
 /* It was created and never written (R17). */
-static bool is_fresh(const struct seen *o)
+static bool is_fresh(const struct own_vector *unmasked)
 {
-    const struct own_vector *v = &o->entry.vector;
-    return v->readers == 0 && (v->degree & OWN_FRESH) != 0;
+    return unmasked->readers == 0 && (unmasked->degree & OWN_FRESH) != 0;
+}
+
+bool own_is_lost(const struct own_entry *entry, const struct view *view)
+{
+    struct own_vector left = own_masked(&entry->vector, view);
+    return left.owner == NODE_NONE && left.readers == 0 && !is_fresh(&entry->vector);
 }
 
 static enum task task_of(const struct worker *w, uint8_t space, const struct seen *o,
@@ -105,7 +110,9 @@ static enum task task_of(const struct worker *w, uint8_t space, const struct see
         return have < shall && room ? TASK_INVITE : have > shall ? TASK_TRIM : TASK_NONE;
     }
     if (o->vector.owner == NODE_NONE && nodeset_first(directory & w->view.operational) == self) {
-        return o->vector.readers != 0 ? TASK_ELECT : is_fresh(o) ? TASK_DESTROY : TASK_LOST;
+        return o->vector.readers != 0             ? TASK_ELECT
+               : own_is_lost(&o->entry, &w->view) ? TASK_LOST
+                                                  : TASK_DESTROY;
     }
     return TASK_NONE;
 }
@@ -323,13 +330,13 @@ static void next_space(struct worker *w)
 {
     struct own_walk *walk = &w->own->walk;
     uint32_t later = w->node->owned & ~((2u << walk->space) - 1u);
-    w->stats.own_lost = walk->lost;
     if (walk->giving_up && walk->whole) {
         walk->give_up &= ~(1u << walk->space);
     }
     walk->cursor = 0;
     walk->space = lowest(later != 0 ? later : w->node->owned);
     if (later == 0) {
+        w->stats.own_lost = walk->lost;
         w->stats.own_poor = walk->poor;
         w->stats.own_walked = walk->epoch;
         walk->soon = false;

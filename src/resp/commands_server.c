@@ -377,7 +377,7 @@ void serve_horkos(struct resp_conn *conn)
     for (uint32_t i = 0; i < n; i++) {
         args[i] = conn_argument(conn, i + 1);
     }
-    if (!conn->host->horkos(conn->host->context, n, args, &conn->out)) {
+    if (!conn->host->horkos(conn->host->context, conn->space, n, args, &conn->out)) {
         conn_subcommand_error(conn);
     }
 }

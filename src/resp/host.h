@@ -121,8 +121,10 @@ struct resp_host {
 
     /* SHUTDOWN: save is 0, `now` skips leaving. NULL, or an error text. */
     const char *(*shutdown)(void *context, bool now);
-    /* HORKOS <subcommand> ...: writes its reply. False: no such subcommand. */
-    bool (*horkos)(void *context, uint32_t n, const struct bytes *args, struct resp_out *out);
+    /* HORKOS <subcommand> ...: writes its reply. space: the connection's. False: no such
+     * subcommand. */
+    bool (*horkos)(void *context, uint32_t space, uint32_t n, const struct bytes *args,
+                   struct resp_out *out);
     /* The connection's name, user, database, ... changed: for CLIENT LIST of others. */
     void (*changed)(void *context, const struct resp_conn *conn);
 };

@@ -177,6 +177,29 @@ static void tell_lost_slots(struct server_worker *w)
     s->told_lost = lost;
 }
 
+/* Objects of spaces whose objects have owners, all of whose replicas are gone. Each is counted by
+ * one node, so others may know of more. */
+static void tell_lost_objects(struct server_worker *w)
+{
+    struct server *s = w->server;
+    struct node_stats stats;
+    if (w->now_us - s->lost_objects_look_us < LOST_LOOK_US || !server_any_owned(s)) {
+        return;
+    }
+    s->lost_objects_look_us = w->now_us;
+    node_stats(s->node, &stats);
+    if (stats.own_lost > s->told_lost_objects) {
+        log_write(s->log, LOG_WARN,
+                  "this node knows of %" PRIu64 " keys that are lost with all nodes that had them: "
+                  "operations on them are answered -LOST. HORKOS EMPTY-LOST gives them up, and "
+                  "they can be written again",
+                  stats.own_lost);
+    } else if (stats.own_lost < s->told_lost_objects && stats.own_lost == 0) {
+        log_write(s->log, LOG_INFO, "this node knows of no lost key any more");
+    }
+    s->told_lost_objects = stats.own_lost;
+}
+
 /* ---- Orders ---- */
 
 void server_stop(struct server *s, bool now)
@@ -221,10 +244,9 @@ static void empty_lost(struct server_worker *w)
     uint32_t spaces = atomic_exchange_explicit(&s->empty_lost, 0, memory_order_acquire);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if ((spaces >> i & 1) != 0) {
-            log_write(s->log, LOG_WARN,
-                      "space %" PRIu32 ": by the operator's word what its lost slots held is "
-                      "forgotten",
-                      i);
+            log_write(s->log, LOG_WARN, "space %" PRIu32 ": by the operator's word %s forgotten", i,
+                      server_space_owned(s, i) ? "its lost keys are"
+                                               : "what its lost slots held is");
             worker_empty_lost(w->node, i);
         }
     }
@@ -452,6 +474,7 @@ void control_round(struct server_worker *w, uint32_t flags)
         ask_for_missing(w);
         locals_tell_status(w);
         tell_lost_slots(w);
+        tell_lost_objects(w);
     }
     locals_idle(w);
     sample_speed(w);

@@ -267,12 +267,6 @@ void server_reply_slots(struct server_worker *w, uint32_t n, const struct bytes 
     json_decref(j);
 }
 
-static bool has_owners(const struct server *s, uint32_t space)
-{
-    const struct engine_ops *ops = engines_find(s->config.spaces[space].engine);
-    return s->config.spaces[space].exists && ops != NULL && (ops->traits & ENGINE_OWNED) != 0;
-}
-
 void server_reply_empty_lost(struct server_worker *w, struct bytes text, struct resp_out *out)
 {
     struct server *s = w->server;
@@ -280,7 +274,7 @@ void server_reply_empty_lost(struct server_worker *w, struct bytes text, struct 
     char why[128];
     if (!server_space_parse(text, &space)) {
         resp_out_errorf(out, "ERR a space is a number, 0 to %u", SPACES_MAX - 1);
-    } else if (!has_owners(s, space) && server_slots_refused(s, space, why) != NULL) {
+    } else if (!server_space_owned(s, space) && server_slots_refused(s, space, why) != NULL) {
         resp_out_errorf(out, "ERR %s", why);
     } else if (w->node == NULL || server_status(w)->status != VIEW_STATUS_SERVING) {
         resp_out_error(out, "ERR this node does not serve: tell one that does");

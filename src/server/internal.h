@@ -234,7 +234,8 @@ struct server {
     uint64_t drain_until_us; /* from then on what is not drained does not count */
     bool leave_alone;        /* there is nobody else in the view */
     uint64_t lost_look_us;
-    uint32_t told_lost;     /* slots */
+    uint32_t told_lost; /* slots */
+    uint64_t lost_objects_look_us, told_lost_objects;
     uint64_t hand_until_us; /* SERVER_HANDING */
     uint64_t hand_look_us;  /* when it looks again how many slots are left */
     uint64_t hand_told_us;  /* when it last told the log, ... */
@@ -338,8 +339,14 @@ void server_stats_reset(void *worker);
 
 /* ---- status.c ---- */
 
-bool server_horkos(void *worker, uint32_t n, const struct bytes *args, struct resp_out *out);
+bool server_horkos(void *worker, uint32_t space, uint32_t n, const struct bytes *args,
+                   struct resp_out *out);
 void server_port_stats(const struct server *s, struct port_stats *sum_out);
+/* "operational", "shadow", or "none". */
+const char *server_role(const struct view *view, uint8_t node);
+/* The view as this process may tell of it: if its node's member is another process, one before it,
+ * that one is dead, although the others have not dropped it yet. */
+struct view server_view_of(const struct view *view, uint8_t self, uint64_t nonce);
 /* Why these survivors do not fit, in a sentence; NULL: they do. */
 const char *server_recover_invalid(const struct node_status *status, uint8_t self,
                                    nodeset configured, nodeset survivors);
@@ -371,6 +378,9 @@ void server_reply_slots(struct server_worker *w, uint32_t n, const struct bytes 
 void server_reply_empty_lost(struct server_worker *w, struct bytes space, struct resp_out *out);
 /* What HORKOS STATUS tells of a space whose keys have homes: adds to its object. */
 void server_add_slots(const struct server *s, uint32_t space, json_t *to);
+/* HORKOS OBJECT. */
+void server_reply_object(struct server_worker *w, uint32_t space, struct bytes key,
+                         struct resp_out *out);
 /* {"epoch", "change"} of a map's version. */
 json_t *server_map_json(uint64_t version);
 /* A space's number in decimal. */

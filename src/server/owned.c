@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Of the node, all such spaces together. */
@@ -102,6 +103,91 @@ void server_owned_info(struct server_worker *w, struct resp_out *t)
         }
     }
 }
+
+/* ---- HORKOS OBJECT ---- */
+
+static json_t *nodes_json(nodeset nodes)
+{
+    json_t *j = json_array();
+    for (; nodes != 0; nodes &= nodes - 1) {
+        json_array_append_new(j, json_integer(nodeset_first(nodes)));
+    }
+    return j;
+}
+
+/* Of o_ts, or of a value's version, which names its process instead of a node. */
+static void add_stamp(json_t *to, const char *name, const char *by, uint64_t ts)
+{
+    json_t *j = json_object();
+    json_object_set_new(j, "version", json_integer((json_int_t)stamp_version(ts)));
+    json_object_set_new(j, by, json_integer((json_int_t)stamp_cid(ts)));
+    json_object_set_new(to, name, j);
+}
+
+static json_t *entry_json(const struct owned_object *object)
+{
+    const struct own_vector *vector = &object->vector;
+    json_t *j = json_object();
+    add_stamp(j, "o_ts", "node", object->entry.ts);
+    json_object_set_new(j, "epoch", json_integer(object->entry.vector.epoch));
+    json_object_set_new(j, "owner",
+                        vector->owner == NODE_NONE ? json_null() : json_integer(vector->owner));
+    json_object_set_new(j, "readers", nodes_json(vector->readers));
+    json_object_set_new(j, "degree", json_integer(object->degree));
+    json_object_set_new(j, "lost", json_boolean(object->lost));
+    return j;
+}
+
+static json_t *data_json(const struct key_meta *meta)
+{
+    static const char *const states[] = {"valid", "write", "invalid"};
+    json_t *j = json_object();
+    add_stamp(j, "t_version", "process", meta->ts);
+    json_object_set_new(j, "state", json_string(states[meta->state]));
+    json_object_set_new(j, "owned", json_boolean((meta->flags & ZEUS_OWNED) != 0));
+    json_object_set_new(j, "readable", json_boolean((meta->flags & KEY_READABLE) != 0));
+    json_object_set_new(j, "wanted", json_boolean((meta->flags & ZEUS_WANTED) != 0));
+    json_object_set_new(j, "deleted", json_boolean((meta->flags & KEY_TOMBSTONE) != 0));
+    return j;
+}
+
+static json_t *object_json(const struct server *s, uint32_t space,
+                           const struct owned_object *object)
+{
+    json_t *j = json_object();
+    json_object_set_new(j, "node", json_integer(s->config.id));
+    json_object_set_new(j, "space", json_integer(space));
+    json_object_set_new(j, "directory", nodes_json(object->directory));
+    json_object_set_new(j, "entry", object->entry.ts != 0 ? entry_json(object) : json_null());
+    json_object_set_new(j, "data", object->have ? data_json(&object->meta) : json_null());
+    return j;
+}
+
+void server_reply_object(struct server_worker *w, uint32_t space, struct bytes key,
+                         struct resp_out *out)
+{
+    struct owned_object object;
+    if (!server_space_owned(w->server, space)) {
+        resp_out_errorf(out, "ERR no key of space %" PRIu32 " has an owner: its engine is %s",
+                        space, w->server->config.spaces[space].engine);
+        return;
+    }
+    if (w->node == NULL || worker_owned_object(w->node, space, key, &object) != HK_OK) {
+        resp_out_error(out, w->node == NULL ? "ERR the node stops" : "ERR the key is too long");
+        return;
+    }
+    json_t *j = object_json(w->server, space, &object);
+    char *text = json_dumps(j, JSON_COMPACT);
+    if (text != NULL) {
+        resp_out_text(out, text);
+    } else {
+        resp_out_error(out, "ERR no memory for the object");
+    }
+    free(text);
+    json_decref(j);
+}
+
+/* ---- Spaces ---- */
 
 bool server_space_owned(const struct server *s, uint32_t space)
 {

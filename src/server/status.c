@@ -17,11 +17,21 @@ static json_t *number(uint64_t n)
     return json_integer((json_int_t)n);
 }
 
-static const char *role_name(const struct view *view, uint8_t node)
+const char *server_role(const struct view *view, uint8_t node)
 {
     return nodeset_has(view->operational, node) ? "operational"
            : nodeset_has(view->live, node)      ? "shadow"
                                                 : "none";
+}
+
+struct view server_view_of(const struct view *view, uint8_t self, uint64_t nonce)
+{
+    struct view seen = *view;
+    if (!view_has(view, self, nonce)) {
+        seen.live &= ~nodeset_of(self);
+        seen.operational &= ~nodeset_of(self);
+    }
+    return seen;
 }
 
 static json_t *members_of(const struct server *s, const struct view *view)
@@ -32,7 +42,7 @@ static json_t *members_of(const struct server *s, const struct view *view)
         uint8_t node = nodeset_first(all);
         json_t *member = json_object();
         json_object_set_new(member, "id", number(node));
-        json_object_set_new(member, "role", json_string(role_name(view, node)));
+        json_object_set_new(member, "role", json_string(server_role(view, node)));
         json_object_set_new(member, "live", json_boolean(nodeset_has(view->live, node)));
         json_object_set_new(member, "address", json_string(s->config.peers[node].text));
         json_array_append_new(members, member);
@@ -167,23 +177,23 @@ static json_t *status_of(struct server_worker *w)
 {
     struct server *s = w->server;
     const struct node_status *status = server_status(w);
-    const struct view *view = &status->view;
+    struct view view = server_view_of(&status->view, s->config.id, s->node_config.view.nonce);
     bool leased = w->now_us < status->lease_until_us;
     char generation[32];
     struct node_stats stats;
     node_stats(s->node, &stats);
-    snprintf(generation, sizeof generation, "%016llx", (unsigned long long)view->generation);
+    snprintf(generation, sizeof generation, "%016llx", (unsigned long long)view.generation);
     json_t *j = json_object();
     json_object_set_new(j, "version", json_string(HORKOS_VERSION));
     json_object_set_new(j, "node", number(s->config.id));
     json_object_set_new(j, "status", json_string(view_status_name(status->status)));
-    json_object_set_new(j, "role", json_string(role_name(view, s->config.id)));
-    json_object_set_new(j, "epoch", number(view->epoch));
+    json_object_set_new(j, "role", json_string(server_role(&view, s->config.id)));
+    json_object_set_new(j, "epoch", number(view.epoch));
     json_object_set_new(j, "generation", json_string(generation));
     json_object_set_new(j, "lease_ms_left",
                         number(leased ? (status->lease_until_us - w->now_us) / 1000u : 0));
     json_object_set_new(j, "can_serve", json_boolean(status->status == VIEW_STATUS_SERVING));
-    json_object_set_new(j, "members", members_of(s, view));
+    json_object_set_new(j, "members", members_of(s, &view));
     json_object_set_new(j, "spaces", spaces_of(s));
     json_object_set_new(j, "clients", number(atomic_load(&s->clients_n)));
     json_object_set_new(j, "workers", number(s->workers_n));
@@ -304,6 +314,10 @@ static void reply_help(struct resp_out *out)
         "    The operator's word that what lost slots held may be forgotten: all nodes remove it,",
         "    and the slots get homes again. `horkos slots --empty-lost` asks first, and waits.",
         "    The same of objects that are lost, in a space of engine zeus.",
+        "OBJECT <key>",
+        "    What this node knows of who owns a key of the selected space and who has copies of "
+        "it,",
+        "    as JSON; engine zeus only.",
         "KEYSLOT <key>",
         "    The hash slot of a key, as Redis Cluster computes it.",
         "LEAVE",
@@ -322,7 +336,8 @@ static bool is(struct bytes text, const char *name)
     return text.n == strlen(name) && strncasecmp((const char *)text.at, name, text.n) == 0;
 }
 
-bool server_horkos(void *worker, uint32_t n, const struct bytes *args, struct resp_out *out)
+bool server_horkos(void *worker, uint32_t space, uint32_t n, const struct bytes *args,
+                   struct resp_out *out)
 {
     struct server_worker *w = worker;
     if (n == 1 && is(args[0], "status")) {
@@ -333,6 +348,8 @@ bool server_horkos(void *worker, uint32_t n, const struct bytes *args, struct re
         server_reply_slots(w, n - 1, args + 1, out);
     } else if (n == 2 && is(args[0], "empty-lost")) {
         server_reply_empty_lost(w, args[1], out);
+    } else if (n == 2 && is(args[0], "object")) {
+        server_reply_object(w, space, args[1], out);
     } else if (n == 2 && is(args[0], "keyslot")) {
         resp_out_number(out, slot_of_key(args[1]));
     } else if (n == 1 && is(args[0], "leave")) {

@@ -209,9 +209,11 @@ static const char *host_shutdown(void *context, bool now)
     return admin->shutdown_error;
 }
 
-static bool host_horkos(void *context, uint32_t n, const struct bytes *args, struct resp_out *out)
+static bool host_horkos(void *context, uint32_t space, uint32_t n, const struct bytes *args,
+                        struct resp_out *out)
 {
     (void)context;
+    (void)space;
     if (n != 2 || !bytes_equal(args[0], text("echo"))) {
         return false;
     }

@@ -22,6 +22,28 @@ static struct view view_of(nodeset configured, nodeset live, nodeset operational
     return view;
 }
 
+static void a_process_outside_of_the_view_has_no_role(void **state)
+{
+    (void)state;
+    struct view view = view_of(THREE, THREE, 0x3);
+    view.members[0].nonce = 11;
+    view.members[1].nonce = 22;
+    view.members[2].nonce = 33;
+    struct view seen = server_view_of(&view, 0, 11);
+    assert_memory_equal(&seen, &view, sizeof view);
+    assert_string_equal(server_role(&seen, 0), "operational");
+    assert_string_equal(server_role(&seen, 2), "shadow");
+    /* Node 0 was started again, and the others have not dropped its predecessor yet. */
+    seen = server_view_of(&view, 0, 12);
+    assert_string_equal(server_role(&seen, 0), "none");
+    assert_string_equal(server_role(&seen, 1), "operational");
+    assert_false(nodeset_has(seen.live, 0));
+    assert_int_equal(seen.live, 0x6);
+    seen = server_view_of(&view, 2, 1);
+    assert_string_equal(server_role(&seen, 2), "none");
+    assert_string_equal(server_role(&seen, 5), "none");
+}
+
 static void one_of_three_may_leave(void **state)
 {
     (void)state;
@@ -104,6 +126,7 @@ static void recover_is_refused_with_a_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_outside_of_the_view_has_no_role),
         cmocka_unit_test(one_of_three_may_leave),
         cmocka_unit_test(the_second_of_three_may_not),
         cmocka_unit_test(the_last_operational_member_may_not),

@@ -1,0 +1,165 @@
+"""Nodes of a cluster with a space of engine zeus die while clients use it: what is lost says so until
+the operator gives it up, and EXEC of a client that outlives its node happened wholly or not at all."""
+
+import json
+import unittest
+
+from support import harness, resp
+
+SPACE = 1
+KEYS = 60
+
+
+def select(node, **options):
+    client = node.client(**options)
+    client.must("SELECT", SPACE)
+    return client
+
+
+def key_of(number):
+    return "key:%d" % number
+
+
+def told_of(node, key):
+    """HORKOS OBJECT."""
+    with select(node) as client:
+        return json.loads(client.must("HORKOS", "OBJECT", key))
+
+
+class Lost(unittest.TestCase):
+    """Every object has one copy, so that a crash loses those of the node that dies."""
+
+    def test_lost_objects_are_given_up(self):
+        with harness.Cluster(lease_ms=500, sets=["space 1.degree=1"]) as cluster:
+            for number in range(KEYS):
+                with select(cluster[1 + number % 3]) as client:
+                    client.must("SET", key_of(number), "value %d" % number)
+            cluster[3].kill()
+            alive = [cluster[1], cluster[2]]
+            lost = [number for number in range(KEYS) if number % 3 == 2]
+            kept = [number for number in range(KEYS) if number % 3 != 2]
+            harness.wait_until(lambda: self._lost(alive) == len(lost), 20, "all lost ones are met")
+            for node in alive:
+                self._says_lost(node, lost)
+                self._has(node, kept)
+            self._tells(cluster)
+            self._refuses_orders(cluster[1])
+            with cluster[2].client() as client:
+                self.assertEqual(client.must("HORKOS", "EMPTY-LOST", SPACE), b"OK")
+            self.assertRegex(cluster[2].log_text(), "space 1: by the operator's word")
+            harness.wait_until(lambda: self._lost(alive) == 0, 20, "all lost ones are given up")
+            self._is_absent(alive, lost)
+            cluster[3].start()
+            cluster.wait_whole()
+            for node in cluster.nodes.values():
+                self._has(node, kept)
+                with select(node) as client:
+                    self.assertEqual(client.must("GET", key_of(lost[0])), b"again")
+                    self.assertIsNone(client.must("GET", key_of(lost[2])))
+
+    def _lost(self, nodes):
+        """Each is counted by one node, a live one of its directory."""
+        return sum(int(node.info("zeus")["own_lost"]) for node in nodes)
+
+    def _says_lost(self, node, lost):
+        """Reads, writes and transactions over what is lost, and nothing else of them happens."""
+        one, other = key_of(lost[0]), key_of(lost[1])
+        with select(node) as client:
+            for command in (("GET", one), ("SET", one, "x"), ("DEL", one), ("INCR", one),
+                            ("EXISTS", one), ("EXPIRE", one, 10), ("MGET", key_of(0), one),
+                            ("MSET", "beside", "x", one, "x"), ("MSETNX", one, "x"),
+                            ("RENAME", one, other), ("COPY", key_of(0), one, "REPLACE")):
+                reply = client.call(*command)
+                self.assertIsInstance(reply, resp.Error, command)
+                self.assertEqual(reply.code, "LOST", command)
+            self.assertIsNone(client.must("GET", "beside"))
+            client.must("MULTI")
+            client.must("SET", "beside", "x")
+            client.must("INCR", one)
+            reply = client.call("EXEC")
+            self.assertIsInstance(reply, resp.Error)
+            self.assertEqual(reply.code, "LOST")
+            self.assertIsNone(client.must("GET", "beside"))
+
+    def _has(self, node, kept):
+        with select(node) as client:
+            values = client.pipeline(("GET", key_of(number)) for number in kept)
+            self.assertEqual(values, [b"value %d" % number for number in kept])
+
+    def _tells(self, cluster):
+        """Who has what, and what is lost; the log of who counts them says so."""
+        kept = told_of(cluster[2], key_of(1))
+        self.assertEqual(kept["entry"]["owner"], 2)
+        self.assertEqual(kept["entry"]["degree"], 1)
+        self.assertFalse(kept["entry"]["lost"])
+        self.assertTrue(kept["data"]["owned"] and kept["data"]["readable"])
+        gone = told_of(cluster[1], key_of(2))
+        self.assertIsNone(gone["entry"]["owner"])
+        self.assertIsNone(gone["data"])
+        self.assertTrue(gone["entry"]["lost"])
+        for node in (cluster[1], cluster[2]):
+            if self._lost([node]) > 0:
+                harness.wait_until(lambda node=node: "answered -LOST" in node.log_text(), 10,
+                                   "the log of node %d says so" % node.number)
+
+    def _refuses_orders(self, node):
+        with node.client() as client:
+            for space, word in ((0, b"has no slots"), (16, b"a space is a number"),
+                                ("-1", b"a space is a number"), ("", b"a space is a number")):
+                reply = client.call("HORKOS", "EMPTY-LOST", space)
+                self.assertIsInstance(reply, resp.Error, space)
+                self.assertIn(word, reply.text)
+
+    def _is_absent(self, alive, lost):
+        with select(alive[0]) as client, select(alive[1]) as other:
+            self.assertEqual(client.must("MGET", *map(key_of, lost)), [None] * len(lost))
+            self.assertEqual(other.must("EXISTS", *map(key_of, lost)), 0)
+            client.must("SET", key_of(lost[0]), "again")
+            self.assertEqual(other.must("GET", key_of(lost[0])), b"again")
+            self.assertEqual(other.must("INCR", key_of(lost[1])), 1)
+
+
+class Objects(unittest.TestCase):
+    def test_what_a_node_tells_of_an_object(self):
+        with harness.Cluster() as cluster:
+            nobody = told_of(cluster[1], "nobody's")
+            self.assertEqual(nobody, {"node": 1, "space": SPACE, "directory": [1, 2, 3],
+                                      "entry": None, "data": None})
+            with select(cluster[2]) as client:
+                client.must("SET", "a", 1)
+            first = told_of(cluster[2], "a")
+            self.assertEqual(first["node"], 2)
+            self.assertEqual(first["entry"]["owner"], 2)
+            self.assertEqual(first["entry"]["degree"], 3)
+            self.assertTrue(first["data"]["owned"])
+            self.assertEqual(first["data"]["deleted"], False)
+            harness.wait_until(lambda: told_of(cluster[1], "a")["entry"]["readers"] == [1, 3], 20,
+                               "the other nodes have a copy")
+            copy = told_of(cluster[1], "a")
+            self.assertFalse(copy["data"]["owned"])
+            self.assertEqual(copy["data"]["t_version"], told_of(cluster[2], "a")["data"]["t_version"])
+            with select(cluster[3]) as client:
+                client.must("INCR", "a")
+            moved = told_of(cluster[3], "a")
+            self.assertEqual(moved["entry"]["owner"], 3)
+            self.assertGreater(moved["entry"]["o_ts"]["version"], first["entry"]["o_ts"]["version"])
+            self.assertGreater(moved["data"]["t_version"]["version"],
+                               first["data"]["t_version"]["version"])
+            moves = int(cluster[1].info("zeus")["own_moves"])
+            told_of(cluster[1], "a")
+            self.assertEqual(int(cluster[1].info("zeus")["own_moves"]), moves)
+            with select(cluster[3]) as client:
+                client.must("DEL", "a")
+            self.assertTrue(told_of(cluster[3], "a")["data"]["deleted"])
+            with cluster[1].client() as client:
+                reply = client.call("HORKOS", "OBJECT", "a")
+                self.assertIn(b"no key of space 0 has an owner", reply.text)
+                client.must("SELECT", SPACE)
+                self.assertIsInstance(client.call("HORKOS", "OBJECT"), resp.Error)
+                self.assertIn(b"too long", client.call("HORKOS", "OBJECT", "k" * 65537).text)
+                self.assertIsNone(json.loads(client.must("HORKOS", "OBJECT", "k" * 65536))["entry"])
+                self.assertIsNone(json.loads(client.must("HORKOS", "OBJECT", ""))["entry"])
+
+
+if __name__ == "__main__":
+    harness.main()
