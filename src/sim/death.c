@@ -36,6 +36,7 @@ static const char *const type_names[OWN_TYPES] = {
 
 struct death_memory {
     struct owned_look look;
+    uint32_t incarnation; /* whose it is: nothing has just ended in a process that has just begun */
 };
 
 /* What a case looks at: an object on the machine now and after its poll before, and the machine's
@@ -76,8 +77,9 @@ static bool has_best(const struct scene *s)
 /* Its request has just ended well: it has applied it, and of its VALs some may not have left. */
 static bool applied(const struct scene *s)
 {
+    bool gone = s->before->busy.mine.type == OWN_DESTROY && s->now->entry.ts == 0;
     return s->before->busy.mine.type != OWN_NONE && s->now->busy.mine.type == OWN_NONE &&
-           s->now->entry.ts > s->before->entry.ts;
+           (gone || s->now->entry.ts > s->before->entry.ts);
 }
 
 static bool pending(const struct scene *s)
@@ -188,41 +190,57 @@ struct state {
     const char *name;
     bool (*holds)(const struct scene *scene);
     uint32_t types; /* bits of enum own_type; 0: of no request */
+    /* The state in which somebody dies before, with the same request if it is of one; NULL: nobody
+     * needs to. */
+    const char *before;
+    uint32_t nodes; /* 0: any number will do */
 };
 
 #define MOVES (1u << OWN_OWNER | 1u << OWN_READER)
-#define ALL (MOVES | 1u << OWN_TRIM | 1u << OWN_DESTROY)
+#define TRIM (1u << OWN_TRIM)
+#define DESTROY (1u << OWN_DESTROY)
+#define ALL (MOVES | TRIM | DESTROY)
+/* Two may die, and a majority is left. An object has three replicas, so one can be too many. */
+#define TWO_DIE 5u
+/* ... and of four replicas two are left beside the coordinator and who replays. */
+#define TWO_FOLLOW 7u
 
 static const struct state states[] = {
-    {ROLE_REQUESTER, "Request", asked, ALL},
-    {ROLE_REQUESTER, "Request, some ACKs", partly_acked, ALL},
-    {ROLE_REQUESTER, "Request, a value", has_best, MOVES},
-    {ROLE_REQUESTER, "Backoff", backs_off, ALL},
-    {ROLE_REQUESTER, "waits for SETTLED", waits, ALL},
-    {ROLE_REQUESTER, "Valid, applied", applied, ALL},
-    {ROLE_DRIVER, "Drive", pending, ALL},
-    {ROLE_DRIVER, "Valid, after", settled, ALL},
-    {ROLE_ARBITER, "Invalid", pending, ALL},
-    {ROLE_ARBITER, "Invalid, replays", replays, ALL},
-    {ROLE_ARBITER, "Valid, after", settled, ALL},
-    {ROLE_OWNER, "owes its ACK", owes, MOVES},
-    {ROLE_OWNER, "has ACKed", has_acked, MOVES},
-    {ROLE_OWNER, "WRITE", written, 0},
-    {ROLE_OWNER, "WRITE, wanted", wanted, 0},
-    {ROLE_OWNER, "VALID", readable, 0},
-    {ROLE_READER, "VALID", readable, 0},
-    {ROLE_READER, "INVALID", invalid, 0},
-    {ROLE_READER, "shut", shut, 0},
-    {ROLE_COORDINATOR, "HELD", slot_held, 0},
-    {ROLE_COORDINATOR, "SENT", slot_sent, 0},
-    {ROLE_COORDINATOR, "SENT, several", slots_sent, 0},
-    {ROLE_COORDINATOR, "SENT, some ACKs", slot_part, 0},
-    {ROLE_COORDINATOR, "done", slot_done, 0},
-    {ROLE_FOLLOWER, "stored", slot_stored, 0},
-    {ROLE_FOLLOWER, "done", dropped, 0},
-    {ROLE_FOLLOWER, "REPLAY", slot_replay, 0},
-    {ROLE_FOLLOWER, "REPLAY, some ACKs", replay_part, 0},
-    {ROLE_FOLLOWER, "REPLAY, done", replay_done, 0},
+    {ROLE_REQUESTER, "Request", asked, MOVES | DESTROY, NULL, 0},
+    {ROLE_REQUESTER, "Request", asked, TRIM, NULL, TWO_DIE},
+    {ROLE_REQUESTER, "Request, some ACKs", partly_acked, ALL, NULL, 0},
+    {ROLE_REQUESTER, "Request, a value", has_best, MOVES, NULL, 0},
+    {ROLE_REQUESTER, "Backoff", backs_off, MOVES, NULL, 0},
+    {ROLE_REQUESTER, "Backoff", backs_off, TRIM | DESTROY, NULL, TWO_DIE},
+    {ROLE_REQUESTER, "waits for SETTLED", waits, MOVES, NULL, 0},
+    {ROLE_REQUESTER, "waits for SETTLED", waits, TRIM | DESTROY, "arbiter Invalid", TWO_DIE},
+    {ROLE_REQUESTER, "Valid, applied", applied, MOVES | DESTROY, NULL, 0},
+    {ROLE_REQUESTER, "Valid, applied", applied, TRIM, NULL, TWO_DIE},
+    {ROLE_DRIVER, "Drive", pending, ALL, NULL, 0},
+    {ROLE_DRIVER, "Valid, after", settled, ALL, NULL, 0},
+    {ROLE_ARBITER, "Invalid", pending, ALL, NULL, 0},
+    {ROLE_ARBITER, "Invalid, replays", replays, MOVES, NULL, 0},
+    {ROLE_ARBITER, "Invalid, replays", replays, TRIM | DESTROY, "requester Request, some ACKs",
+     TWO_DIE},
+    {ROLE_ARBITER, "Valid, after", settled, ALL, NULL, 0},
+    {ROLE_OWNER, "owes its ACK", owes, MOVES, NULL, 0},
+    {ROLE_OWNER, "has ACKed", has_acked, MOVES, NULL, 0},
+    {ROLE_OWNER, "WRITE", written, 0, NULL, 0},
+    {ROLE_OWNER, "WRITE, wanted", wanted, 0, NULL, 0},
+    {ROLE_OWNER, "VALID", readable, 0, NULL, 0},
+    {ROLE_READER, "VALID", readable, 0, NULL, 0},
+    {ROLE_READER, "INVALID", invalid, 0, NULL, 0},
+    {ROLE_READER, "shut", shut, 0, NULL, 0},
+    {ROLE_COORDINATOR, "HELD", slot_held, 0, NULL, 0},
+    {ROLE_COORDINATOR, "SENT", slot_sent, 0, NULL, 0},
+    {ROLE_COORDINATOR, "SENT, several", slots_sent, 0, NULL, 0},
+    {ROLE_COORDINATOR, "SENT, some ACKs", slot_part, 0, NULL, 0},
+    {ROLE_COORDINATOR, "done", slot_done, 0, NULL, 0},
+    {ROLE_FOLLOWER, "stored", slot_stored, 0, NULL, 0},
+    {ROLE_FOLLOWER, "done", dropped, 0, NULL, 0},
+    {ROLE_FOLLOWER, "REPLAY", slot_replay, 0, "coordinator SENT, some ACKs", TWO_DIE},
+    {ROLE_FOLLOWER, "REPLAY, some ACKs", replay_part, 0, "coordinator SENT, some ACKs", TWO_FOLLOW},
+    {ROLE_FOLLOWER, "REPLAY, done", replay_done, 0, "coordinator SENT, some ACKs", TWO_DIE},
 };
 #define STATES (sizeof states / sizeof states[0])
 
@@ -272,6 +290,30 @@ uint32_t death_find(const char *name)
     return 0;
 }
 
+uint32_t death_before(uint32_t which)
+{
+    enum own_type type = OWN_NONE;
+    char name[DEATH_NAME_BYTES];
+    const struct state *state = case_of(which, &type);
+    HK_ASSERT(state != NULL);
+    if (state->before == NULL) {
+        return 0;
+    }
+    snprintf(name, sizeof name, "%s%s%s", state->before, type == OWN_NONE ? "" : " ",
+             type_names[type]);
+    uint32_t before = death_find(name);
+    HK_ASSERT(before != 0);
+    return before;
+}
+
+uint32_t death_nodes(uint32_t which)
+{
+    enum own_type type = OWN_NONE;
+    const struct state *state = case_of(which, &type);
+    HK_ASSERT(state != NULL);
+    return state->nodes == 0 ? 3 : state->nodes;
+}
+
 /* ---- Striking ---- */
 
 void death_init(struct world *world)
@@ -280,6 +322,8 @@ void death_init(struct world *world)
     if (world->config->death == 0) {
         return;
     }
+    uint32_t before = death_before(world->config->death);
+    death->next = before != 0 ? before : world->config->death;
     death->left = (uint32_t)random_below(&world->chance_traders, PASSED_MAX + 1);
     death->memory = calloc((size_t)MACHINES_MAX * MEMORY_KEYS, sizeof *death->memory);
     HK_ASSERT(death->memory != NULL);
@@ -339,6 +383,10 @@ static bool is_there(struct machine *m, const struct state *state, enum own_type
     bool there = false;
     node_pipes_look(m->node, 0, &pipes);
     uint32_t keys = owned_keys(world);
+    if (memory->incarnation != m->incarnation) {
+        memset(memory, 0, MEMORY_KEYS * sizeof *memory);
+        death->pipes[m->place] = pipes;
+    }
     for (uint32_t i = 0; i < keys && i < MEMORY_KEYS; i++) {
         /* Keys of traders first: there are few, and much is done with them. */
         struct bytes key = owned_key(world, keys - 1 - i);
@@ -352,10 +400,18 @@ static bool is_there(struct machine *m, const struct state *state, enum own_type
             .self = m->id,
         };
         there = there || holds(&scene, state, type);
-        memory[i].look = now;
+        memory[i] = (struct death_memory){.look = now, .incarnation = m->incarnation};
     }
     death->pipes[m->place] = pipes;
     return there;
+}
+
+/* When a new process starts: of who dies first, when others have gone on without it. */
+static uint64_t down_us(struct world *world, bool first)
+{
+    uint64_t lease_us = world->setup.lease_us;
+    return first ? random_between(&world->chance_traders, 2 * lease_us, 8 * lease_us)
+                 : random_between(&world->chance_traders, 100, 2 * lease_us);
 }
 
 bool death_strikes(struct machine *m)
@@ -367,7 +423,7 @@ bool death_strikes(struct machine *m)
         m->leaving || m->trap != TRAP_NONE || machine_is_zombie(m)) {
         return false;
     }
-    const struct state *state = case_of(world->config->death, &type);
+    const struct state *state = case_of(death->next, &type);
     HK_ASSERT(state != NULL);
     if (!is_there(m, state, type) || !ghost_may_lose(world, m->id)) {
         return false;
@@ -376,15 +432,15 @@ bool death_strikes(struct machine *m)
         death->left--;
         return false;
     }
-    death->done = true;
-    world->result->stats.deaths++;
     char name[DEATH_NAME_BYTES];
-    death_name(world->config->death, name);
+    death_name(death->next, name);
     trace_line(world, "node %u dies: %s", m->id, name);
-    uint64_t lease_us = world->setup.lease_us;
-    uint64_t down_us = random_between(&world->chance_traders, 100, 2 * lease_us);
+    death->done = death->next == world->config->death;
+    death->next = world->config->death;
+    world->result->stats.deaths += death->done;
+    uint64_t back_us = world->now_us + down_us(world, !death->done);
     uint32_t permille = (uint32_t)random_below(&world->chance_traders, 3) * 500;
-    world_plan(world, world->now_us + down_us, HAPPENS_RETURN, m->id, 0, 0, NULL);
+    world_plan(world, back_us, HAPPENS_RETURN, m->id, 0, 0, NULL);
     machine_kill_midway(m, permille);
     return true;
 }

@@ -13,16 +13,13 @@
 #include "sim/death.h"
 #include "sim/sim.h"
 
-/* Runs of a case until one meets it. */
-#define TRIES 4u
+/* Runs of a case until one meets it: mostly one or two; about twenty of the rarest, a request to
+ * destroy that is put off. */
+#define TRIES 100u
 
 struct sum {
     uint32_t met, runs, deaths;
 };
-
-/* 53 of 62 cases are met today; every change of what runs do moves that by a few. Rare is what
- * needs a second death at the same moment: replays, and requests between two views. */
-#define MET_LEAST 50u
 
 /* Other deaths besides, without which nobody replays or waits for the others. */
 static const uint32_t besides[] = {1u << SIM_FAULT_CRASH | 1u << SIM_FAULT_LOSS,
@@ -32,11 +29,12 @@ static void die(uint32_t which, struct sum *sum)
 {
     char name[DEATH_NAME_BYTES];
     uint32_t deaths = 0;
+    uint32_t least = death_nodes(which);
     death_name(which, name);
     for (uint32_t i = 0; i < TRIES && deaths == 0; i++) {
         struct sim_config config = {
             .engine = "zeus",
-            .nodes = (which + i) % 6 == 0 ? 5 : 3,
+            .nodes = least == 3 && (which + i) % 6 == 0 ? 5 : least,
             .ops = 30,
             .clients_max = 2,
             .keys_max = 2,
@@ -70,7 +68,7 @@ static void test_every_role_dies_in_every_state(void **state)
     }
     printf("%u cases of the two tables, %u met; %u runs, in which %u processes died there\n",
            death_cases(), sum.met, sum.runs, sum.deaths);
-    assert_true(sum.met >= MET_LEAST);
+    assert_int_equal(sum.met, death_cases());
 }
 
 static void test_names(void **state)
@@ -81,6 +79,7 @@ static void test_names(void **state)
         char name[DEATH_NAME_BYTES];
         death_name(i, name);
         assert_int_equal(death_find(name), i);
+        assert_in_range(death_nodes(i), death_before(i) == 0 ? 3 : 5, SIM_NODES_MAX);
     }
     assert_int_equal(death_find("owner sleeps"), 0);
 }
