@@ -105,7 +105,6 @@ static void go_on(struct worker *w, uint8_t i)
 struct push {
     struct worker *w;
     uint8_t space;
-    nodeset fresh; /* shadows */
 };
 
 static void push_visit(void *context, struct bytes key, uint64_t hash, const struct key_meta *meta,
@@ -114,28 +113,20 @@ static void push_visit(void *context, struct bytes key, uint64_t hash, const str
     (void)hash;
     struct push *p = context;
     struct worker *w = p->w;
-    const struct own_space *mine = &w->own->spaces[p->space];
-    uint8_t self = w->node->config.self;
-    uint64_t portable = own_portable(w, key);
-    nodeset directory = own_directory(&w->view, portable);
-    nodeset old = mine->epoch.moved ? own_directory(&w->own->base, portable) : directory;
-    nodeset to = directory & (p->fresh | ~old) & w->view.live & ~nodeset_of(self);
-    if (to == 0) {
-        return;
-    }
     struct own_entry entry = own_entry_of(meta, value);
-    struct own_vector vector = own_masked(&entry.vector, &w->view);
-    if (!nodeset_has(directory | old, self) && vector.owner != self) {
-        return; /* a reader's entry may be old */
+    struct own_body body = {.vector = own_masked(&entry.vector, &w->view)};
+    nodeset to = own_pushes(&w->view, &w->own->base, own_portable(w, key), w->node->config.self,
+                            &body.vector);
+    if (to != 0) {
+        own_send(w, p->space, to, OWN_MSG_ENTRY, entry.ts, key, &body, bytes_of(NULL, 0));
+        w->stats.own_pushed += nodeset_count(to);
     }
-    struct own_body body = {.vector = vector};
-    own_send(w, p->space, to, OWN_MSG_ENTRY, entry.ts, key, &body, bytes_of(NULL, 0));
-    w->stats.own_pushed += nodeset_count(to);
 }
 
-static nodeset shadows(const struct worker *w)
+/* There is a directory node that may not have its entries. */
+static bool has_newcomers(const struct worker *w, const struct own_epoch *e)
 {
-    return w->view.live & ~w->view.operational;
+    return w->view.live != w->view.operational || e->moved;
 }
 
 /* Begins, goes on, ends. */
@@ -143,9 +134,9 @@ static void push(struct worker *w, uint8_t i)
 {
     struct own_space *mine = &w->own->spaces[i];
     struct own_epoch *e = &mine->epoch;
-    struct push p = {.w = w, .space = i, .fresh = shadows(w)};
+    struct push p = {.w = w, .space = i};
     uint32_t buckets = PUSH_BUCKETS;
-    if (e->said_pushed || !w->operational || (p.fresh == 0 && !e->moved)) {
+    if (e->said_pushed || !has_newcomers(w, e)) {
         return;
     }
     while (buckets-- > 0 && w->moved < MOVED_MAX && !lanes_clogged(w)) {
@@ -162,14 +153,14 @@ static void push(struct worker *w, uint8_t i)
 static bool pushing(const struct worker *w, uint8_t i)
 {
     const struct own_epoch *e = &w->own->spaces[i].epoch;
-    return e->all_quiet && !e->said_pushed && w->operational && (shadows(w) != 0 || e->moved);
+    return e->all_quiet && !e->said_pushed && has_newcomers(w, e);
 }
 
 bool own_joined(const struct worker *w)
 {
     for (uint32_t rest = w->node->owned; rest != 0; rest &= rest - 1) {
         const struct own_epoch *e = &w->own->spaces[lowest(rest)].epoch;
-        if (!nodeset_within(w->view.operational, e->pushed)) {
+        if (!nodeset_within(w->view.live, e->pushed)) {
             return false;
         }
     }
@@ -215,7 +206,7 @@ static void lead(struct worker *w, uint8_t i)
     if (e->all_quiet) {
         push(w, i);
     }
-    if (e->all_quiet && !e->said_settled && (!e->moved || e->said_pushed || !w->operational)) {
+    if (e->all_quiet && !e->said_settled && (!e->moved || e->said_pushed)) {
         e->said_settled = true;
         own_say(w, i, OWN_MSG_SETTLED);
     }

@@ -78,8 +78,8 @@ at_most stranded 4
 at_least fault_kinds_least 3
 at_least view_changes_a_seed 1
 at_least committed 1000
-run 5 8 --engine zeus --from 3
-at_most stranded 0
+run 5 8 --engine zeus --from 2
+at_most stranded 1
 at_least committed 1000
 zeus() {
     run 3 1 --engine zeus --from "$@"

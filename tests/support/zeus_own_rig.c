@@ -243,9 +243,12 @@ static void epoch_message(struct own_rig *r, uint8_t node, uint8_t from,
                           const struct own_rig_message *m)
 {
     struct own_rig_node *n = &r->nodes[node];
+    if (m->epoch != n->view.epoch) {
+        return;
+    }
     if (m->kind == OWN_MSG_PUSHED) {
         n->pushed |= nodeset_of(from);
-    } else if (m->epoch == n->view.epoch) {
+    } else {
         *(m->kind == OWN_MSG_RECOVERED ? &n->recovered : &n->settled) |= nodeset_of(from);
     }
 }

@@ -77,9 +77,7 @@ struct own_rig_node {
     /* Of each coordinator, the last commit that is done with here. */
     struct own_rig_commit past[OWN_RIG_NODES];
     /* Who has said what of the adopted epoch. */
-    nodeset recovered, settled;
-    nodeset pushed;                        /* to this shadow */
-    uint32_t pushed_epoch;                 /* up to which it has pushed entries to newcomers */
+    nodeset recovered, settled, pushed;
     uint32_t went_recovered, went_settled; /* epochs in which it went on */
     uint64_t clock;
     uint64_t forgot;

@@ -52,7 +52,7 @@ void own_rig_admit(struct own_rig *r, uint8_t node)
     struct view *view = next_view(r);
     struct own_rig_node *n = &r->nodes[node];
     member_new(view, node, false);
-    *n = (struct own_rig_node){.view = *view, .pushed_epoch = view->epoch};
+    *n = (struct own_rig_node){.view = *view};
     own_rig_epoch(r, node);
 }
 
@@ -61,8 +61,8 @@ bool own_rig_promote(struct own_rig *r, uint8_t node)
     const struct view *newest = own_rig_newest(r);
     const struct own_rig_node *n = &r->nodes[node];
     if (n->crashed || own_rig_born(newest, node) != own_rig_born(&n->view, node) ||
-        !nodeset_has(newest->live & ~newest->operational, node) ||
-        !nodeset_within(newest->operational, n->pushed)) {
+        !nodeset_has(newest->live & ~newest->operational, node) || n->view.epoch != newest->epoch ||
+        !nodeset_within(newest->live, n->pushed)) {
         return false;
     }
     struct view *view = next_view(r);
@@ -71,26 +71,23 @@ bool own_rig_promote(struct own_rig *r, uint8_t node)
     return true;
 }
 
-/* Entries to who has been admitted since (R11): when nothing is pending here from before, else the
- * VAL that ends it may be one of an older epoch, which the newcomer does not get. */
+/* Entries to who may not have them (R11), in every epoch that has shadows: when nothing is pending
+ * here from before, else the VAL that ends it may be one of an older epoch, which the newcomer does
+ * not get. */
 static void push(struct own_rig *r, uint8_t node)
 {
     struct own_rig_node *n = &r->nodes[node];
-    uint32_t before = n->pushed_epoch;
-    n->pushed_epoch = n->view.epoch;
-    for (nodeset rest = n->view.live & ~n->view.operational; rest != 0; rest &= rest - 1) {
-        uint8_t shadow = nodeset_first(rest);
-        if (own_rig_born(&n->view, shadow) <= before || shadow == node) {
-            continue;
-        }
-        struct own_rig_message m = {.kind = OWN_MSG_ENTRY, .ts = n->entry.ts, .arg = n->clock};
-        m.body.vector = n->entry.vector;
-        if (n->entry.ts != 0 && nodeset_has(own_directory(&n->view, r->hash), shadow)) {
-            own_rig_send(r, node, nodeset_of(shadow), &m);
-        }
-        m = (struct own_rig_message){.kind = OWN_MSG_PUSHED, .ts = n->view.epoch};
-        own_rig_send(r, node, nodeset_of(shadow), &m);
+    if (n->view.live == n->view.operational) {
+        return;
     }
+    struct own_rig_message m = {.kind = OWN_MSG_ENTRY, .ts = n->entry.ts, .arg = n->clock};
+    m.body.vector = own_masked(&n->entry.vector, &n->view);
+    if (n->entry.ts != 0) {
+        own_rig_send(r, node, own_pushes(&n->view, &n->view, r->hash, node, &m.body.vector), &m);
+    }
+    m = (struct own_rig_message){.kind = OWN_MSG_PUSHED, .ts = n->view.epoch};
+    n->pushed |= nodeset_of(node);
+    own_rig_send(r, node, n->view.live & ~nodeset_of(node), &m);
 }
 
 void own_rig_adopt(struct own_rig *r, uint8_t node)
@@ -105,6 +102,7 @@ void own_rig_adopt(struct own_rig *r, uint8_t node)
     n->view = *view;
     n->recovered = 0;
     n->settled = 0;
+    n->pushed = 0;
     struct own_event event = own_rig_event(r, node, OWN_EV_VIEW);
     own_rig_step(r, node, &event, NULL);
     own_rig_commit_view(r, node);
@@ -354,7 +352,6 @@ void own_rig_init(struct own_rig *r, uint8_t n, uint64_t hash, uint64_t rules_of
     r->hash = hash != 0 ? hash : usual_hash(view);
     for (uint8_t i = 0; i < n; i++) {
         r->nodes[i].view = *view;
-        r->nodes[i].pushed_epoch = view->epoch;
     }
     for (uint8_t i = 0; i < n; i++) {
         own_rig_epoch(r, i);

@@ -80,6 +80,21 @@ nodeset own_drivers(const struct view *view, uint64_t portable_hash)
     return set == 0 ? 0 : highest(set, portable_hash) & view->operational;
 }
 
+/* A reader's entry may be old. Where no directory node serves that has one, nobody else may be
+ * left who knows of the object: its readers speak, and the latest of them knows all others. */
+nodeset own_pushes(const struct view *view, const struct view *base, uint64_t portable_hash,
+                   uint8_t self, const struct own_vector *masked)
+{
+    nodeset directory = own_directory(view, portable_hash);
+    nodeset old = own_directory(base, portable_hash);
+    nodeset fresh = view->live & ~view->operational;
+    bool reader = nodeset_has(masked->readers, self) && (old & view->operational) == 0;
+    if (!nodeset_has(directory | old, self) && masked->owner != self && !reader) {
+        return 0;
+    }
+    return directory & (fresh | ~old) & view->live & ~nodeset_of(self);
+}
+
 /* ---- Vectors ---- */
 
 static bool counts(const struct view *view, uint8_t node, uint32_t epoch)

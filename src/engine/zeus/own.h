@@ -44,6 +44,11 @@ nodeset own_directory(const struct view *view, uint64_t portable_hash);
 /* Those of it that have all entries and may therefore drive and answer NONE: operational, and,
  * while the configured set changes, of the directory by the old set. */
 nodeset own_drivers(const struct view *view, uint64_t portable_hash);
+/* To whom this member sends its entry of the object (R11): live directory nodes that may not have
+ * it, if this member's word counts. base: the view by whose configured sets all directory nodes
+ * have entries; masked: the entry's vector. */
+nodeset own_pushes(const struct view *view, const struct view *base, uint64_t portable_hash,
+                   uint8_t self, const struct own_vector *masked);
 
 enum own_state { OWN_VALID, OWN_INVALID, OWN_DRIVE };
 extern const char *const own_state_names[];
