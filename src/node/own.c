@@ -482,15 +482,28 @@ nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t 
     return vector_of(w, space, key, hash).readers & ~nodeset_of(w->node->config.self);
 }
 
-bool own_replicated(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+static bool is_replicated(const struct worker *w, uint8_t space, const struct own_vector *vector)
 {
-    struct own_vector vector = vector_of(w, space, key, hash);
-    uint32_t have = nodeset_count(vector.readers & ~nodeset_of(w->node->config.self)) + 1;
-    uint32_t shall = own_degree(w, space, &vector);
+    uint32_t have = nodeset_count(vector->readers & ~nodeset_of(w->node->config.self)) + 1;
+    uint32_t shall = own_degree(w, space, vector);
     uint32_t most = nodeset_count(w->view.operational);
     uint32_t enough = (nodeset_count(w->view.configured) - 1) / 2 + 1;
     enough = shall < enough ? shall : enough;
     return have >= (most < enough ? most : enough);
+}
+
+bool own_replicated(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    struct own_vector vector = vector_of(w, space, key, hash);
+    return is_replicated(w, space, &vector);
+}
+
+nodeset own_followers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                      bool *replicated_out)
+{
+    struct own_vector vector = vector_of(w, space, key, hash);
+    *replicated_out = is_replicated(w, space, &vector);
+    return vector.readers & ~nodeset_of(w->node->config.self);
 }
 
 void own_replicate(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)

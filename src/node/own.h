@@ -30,6 +30,9 @@ nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t 
 /* Whether so many live nodes have the object that what is written now outlives a minority (R15).
  * What own_readers counts on, counts here. */
 bool own_replicated(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
+/* Both with one look at the entry. */
+nodeset own_followers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                      bool *replicated_out);
 /* Looks for another replica at once; who waits is woken when there is one. Any worker. */
 void own_replicate(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
 /* The version from which an object that is created here starts (R13). Any worker. */

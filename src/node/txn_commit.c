@@ -241,28 +241,22 @@ static int evaluate(struct worker *w, struct txn *t, uint8_t **more_out)
     return HK_OK;
 }
 
-/* ---- The record of a slot: the R-INV's value, then the keys of what was only read ---- */
-
-struct record {
-    uint8_t *bytes;
-    uint64_t inv_n;
-    uint64_t n;
-};
+/* ---- The record of a slot: the R-INV's value, then the keys of what was only read, then the
+ * hashes of all in that order ---- */
 
 static bool under_way(const struct txn_place *p)
 {
     return p->meta.state == ZEUS_WRITE;
 }
 
-static uint64_t new_version(const struct worker *w, uint8_t space, const struct txn_place *p)
+static uint64_t new_version(const struct worker *w, const struct txn_place *p, uint64_t clock)
 {
     uint64_t version = stamp_version(p->meta.ts);
-    uint64_t clock = own_clock(w, space);
     version = (version > clock ? version : clock) + 1;
     return stamp_make(version, w->view.members[w->node->config.self].cid_first);
 }
 
-static void measure(const struct txn *t, struct record *r)
+static void measure(const struct txn *t, struct txn_record *r)
 {
     uint64_t read = 0;
     r->inv_n = 0;
@@ -276,15 +270,17 @@ static void measure(const struct txn *t, struct record *r)
         }
     }
     r->inv_n += r->inv_n > 0 ? COMMIT_INV_HEAD : 0;
-    r->n = r->inv_n + read;
+    r->hashes_at = r->inv_n + read;
+    r->n = r->hashes_at + t->objects_n * 8u;
 }
 
 /* The stored form is written where it shall stand: commit_object_put finds it there. */
-static uint8_t *write_object(struct worker *w, struct txn *t, uint32_t i, uint8_t *at)
+static uint8_t *write_object(struct worker *w, struct txn *t, uint32_t i, uint64_t clock,
+                             uint8_t *at)
 {
     struct txn_object *o = &t->objects[i];
     struct txn_place *p = &t->places[i];
-    struct commit_object object = {.key = o->key, .version = new_version(w, t->call->op.space, p)};
+    struct commit_object object = {.key = o->key, .version = new_version(w, p, clock)};
     uint8_t *stored = at + commit_object_bytes(&object);
     object.value = bytes_of(stored, op_state_store(&o->state, stored, &object.vflags));
     p->meta.ts = object.version;
@@ -294,26 +290,36 @@ static uint8_t *write_object(struct worker *w, struct txn *t, uint32_t i, uint8_
     return commit_object_put(at, &object);
 }
 
-static void write_record(struct worker *w, struct txn *t, struct record *r)
+static uint8_t *write_read(const struct txn_object *o, uint8_t *at)
 {
+    put_u32(at, o->key.n);
+    if (o->key.n > 0) {
+        memcpy(at + 4, o->key.at, o->key.n);
+    }
+    return at + 4 + o->key.n;
+}
+
+static void write_record(struct worker *w, struct txn *t, struct txn_record *r)
+{
+    uint64_t clock = own_clock(w, t->call->op.space);
     uint8_t *at = r->bytes + COMMIT_INV_HEAD;
+    uint8_t *hash = r->bytes + r->hashes_at;
     for (uint32_t i = 0; i < t->objects_n; i++) {
         if (t->objects[i].changed) {
-            at = write_object(w, t, i, at);
+            at = write_object(w, t, i, clock, at);
+            put_u64(hash, t->objects[i].hash);
+            hash += 8;
         }
     }
     at = r->bytes + r->inv_n;
     for (uint32_t i = 0; i < t->objects_n; i++) {
-        struct bytes key = t->objects[i].key;
         if (!t->objects[i].changed) {
-            put_u32(at, key.n);
-            if (key.n > 0) {
-                memcpy(at + 4, key.at, key.n);
-            }
-            at += 4 + key.n;
+            at = write_read(&t->objects[i], at);
+            put_u64(hash, t->objects[i].hash);
+            hash += 8;
         }
     }
-    HK_ASSERT(at == r->bytes + r->n);
+    HK_ASSERT(at == r->bytes + r->hashes_at && hash == r->bytes + r->n);
 }
 
 /* ---- Publishing ---- */
@@ -353,18 +359,18 @@ static void publish(struct worker *w, struct txn *t, uint32_t i, uint16_t aux)
     }
 }
 
-static nodeset followers_of(struct worker *w, const struct txn *t)
+static nodeset followers_of(const struct txn *t)
 {
     nodeset followers = 0;
     for (uint32_t i = 0; i < t->objects_n; i++) {
         if (t->objects[i].changed) {
-            followers |= own_readers(w, t->call->op.space, t->objects[i].key, t->objects[i].hash);
+            followers |= t->places[i].followers;
         }
     }
     return followers;
 }
 
-static int make_record(struct worker *w, struct txn *t, struct record *r)
+static int make_record(struct worker *w, struct txn *t, struct txn_record *r)
 {
     measure(t, r);
     if (r->n > MSG_VALUE_MAX) {
@@ -389,14 +395,14 @@ static void commit_local(struct worker *w, struct txn *t)
     struct call *c = t->call;
     uint8_t space = c->op.space;
     struct txn_pipe *pipe = w->txns->spaces[space]->own;
-    struct record r;
+    struct txn_record r;
     int err = make_record(w, t, &r);
     if (err != HK_OK) {
         call_fail(w, c, err);
         return;
     }
-    nodeset followers = followers_of(w, t);
-    uint64_t slot = txn_pipe_begin(w, pipe, followers, r.bytes, (uint32_t)r.inv_n, (uint32_t)r.n);
+    nodeset followers = followers_of(t);
+    uint64_t slot = txn_pipe_begin(w, pipe, followers, &r);
     uint16_t aux = txn_aux(w->index, slot);
     for (uint32_t i = 0; i < t->objects_n; i++) {
         if (t->objects[i].changed || txn_rule_on(w, space, COMMIT_RULE_READ)) {
@@ -429,16 +435,22 @@ static bool needs_slot(const struct txn *t)
     return needs;
 }
 
-/* The first object that is to be written and that too few nodes have (R15); objects_n: none. */
-static uint32_t find_poor(struct worker *w, const struct txn *t)
+/* Who follows what is to be written. Returns the first object of it that too few nodes have (R15);
+ * objects_n: none. */
+static uint32_t find_followers(struct worker *w, struct txn *t)
 {
     uint8_t space = t->call->op.space;
-    uint32_t i = 0;
-    while (i < t->objects_n && (!t->objects[i].changed ||
-                                own_replicated(w, space, t->objects[i].key, t->objects[i].hash))) {
-        i++;
+    bool replicated = true;
+    for (uint32_t i = 0; i < t->objects_n; i++) {
+        const struct txn_object *o = &t->objects[i];
+        if (o->changed) {
+            t->places[i].followers = own_followers(w, space, o->key, o->hash, &replicated);
+        }
+        if (!replicated) {
+            return i;
+        }
     }
-    return i;
+    return t->objects_n;
 }
 
 /* All that lack some get one more, and it starts anew when the first has it. */
@@ -493,7 +505,7 @@ void txn_commit(struct worker *w, struct txn *t)
     if (err != HK_OK) {
         call_fail(w, c, err);
     } else if (needs_slot(t)) {
-        uint32_t poor = find_poor(w, t);
+        uint32_t poor = find_followers(w, t);
         if (poor == t->objects_n) {
             commit_local(w, t);
         } else {

@@ -33,6 +33,7 @@ static inline uint32_t txn_aux_pipe(uint16_t aux)
 struct txn_place {
     struct key_meta meta; /* of the data here; as of the last look */
     struct bytes stored; /* the value in the store: good while the object is held, or in a buffer */
+    nodeset followers;   /* of what is to be written: its live readers */
     bool found;          /* there is data */
     bool held;           /* key_meta.owner was this transaction when it last looked */
     bool lacks;          /* the level that it needs */
@@ -88,10 +89,17 @@ struct txn {
 
 /* ---- Pipelines: one's own, and those of others that this worker follows ---- */
 
+/* What a slot keeps until it is done. */
+struct txn_record {
+    uint8_t *bytes; /* the R-INV's value, the keys of what was only read, and the hashes of all in
+                       that order (8 bytes each); store memory */
+    uint64_t inv_n; /* bytes of the R-INV's value; 0: there is none */
+    uint64_t hashes_at;
+    uint64_t n; /* bytes in all */
+};
+
 struct txn_slot {
-    uint8_t *bytes;         /* the R-INV's value, then what was only read; store memory */
-    uint32_t inv_n;         /* bytes of the R-INV's value; 0: there is none */
-    uint32_t n;             /* bytes in all */
+    struct txn_record record;
     struct list_link calls; /* own: who hears that it is done; struct call's link */
 };
 
@@ -174,8 +182,8 @@ void txn_pipe_free(struct worker *w, struct txn_pipe *p);
 bool txn_pipe_room(const struct worker *w, struct txn_pipe *p);
 /* The next slot is that transaction's: its record, whose bytes are the pipe's from here on.
  * Effects wait in txns.fx until txn_pipe_go, which may answer calls. */
-uint64_t txn_pipe_begin(struct worker *w, struct txn_pipe *p, nodeset followers, uint8_t *bytes,
-                        uint32_t inv_n, uint32_t n);
+uint64_t txn_pipe_begin(struct worker *w, struct txn_pipe *p, nodeset followers,
+                        const struct txn_record *record);
 void txn_pipe_go(struct worker *w, struct txn_pipe *p);
 struct txn_slot *txn_pipe_slot(struct txn_pipe *p, uint64_t slot);
 void txn_pipe_adopt(struct worker *w, uint8_t space);

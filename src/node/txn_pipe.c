@@ -66,10 +66,11 @@ static void send_inv(struct worker *w, struct txn_pipe *p, nodeset to, uint64_t 
     struct txn_slot *s = txn_pipe_slot(p, slot);
     struct commit_inv inv = commit_inv_of(&p->commit, slot);
     struct msg m;
-    HK_ASSERT(s->inv_n >= COMMIT_INV_HEAD);
-    put_u64(s->bytes, inv.followers);
+    const struct txn_record *r = &s->record;
+    HK_ASSERT(r->inv_n >= COMMIT_INV_HEAD);
+    put_u64(r->bytes, inv.followers);
     commit_msg_make(COMMIT_MSG_INV, &p->commit.name, slot, inv.first, &m);
-    m.value = bytes_of(s->bytes, s->inv_n);
+    m.value = bytes_of(r->bytes, (uint32_t)r->inv_n);
     send(w, p, to, &m);
 }
 
@@ -144,11 +145,10 @@ static bool was_involved(const struct worker *w, const struct txn_pipe *p,
 }
 
 /* The slot is done: an object that nothing later has touched is reliably committed. */
-static void validate(struct worker *w, const struct txn_pipe *p, struct bytes key, uint64_t slot,
-                     uint64_t version)
+static void validate(struct worker *w, const struct txn_pipe *p, struct bytes key, uint64_t hash,
+                     uint64_t slot, uint64_t version)
 {
     struct store *store = w->node->spaces[p->space].store;
-    uint64_t hash = store_hash(store, key);
     struct store_ref ref;
     bool wake = false;
     bool freed = false;
@@ -175,18 +175,20 @@ static void validate(struct worker *w, const struct txn_pipe *p, struct bytes ke
 }
 
 static void validate_all(struct worker *w, const struct txn_pipe *p, uint64_t slot,
-                         const struct txn_slot *s)
+                         const struct txn_record *r)
 {
     struct commit_object object;
-    if (s->inv_n > 0) {
-        struct bytes rest = bytes_of(s->bytes + COMMIT_INV_HEAD, s->inv_n - COMMIT_INV_HEAD);
-        while (commit_object_take(&rest, &object)) {
-            validate(w, p, object.key, slot, object.version);
+    const uint8_t *hash = r->bytes + r->hashes_at;
+    if (r->inv_n > 0) {
+        struct bytes rest =
+            bytes_of(r->bytes + COMMIT_INV_HEAD, (uint32_t)(r->inv_n - COMMIT_INV_HEAD));
+        for (; commit_object_take(&rest, &object); hash += 8) {
+            validate(w, p, object.key, get_u64(hash), slot, object.version);
         }
     }
-    for (uint32_t at = s->inv_n; p->own && at < s->n;) {
-        struct bytes key = bytes_of(s->bytes + at + 4, get_u32(s->bytes + at));
-        validate(w, p, key, slot, 0);
+    for (uint64_t at = r->inv_n; p->own && at < r->hashes_at; hash += 8) {
+        struct bytes key = bytes_of(r->bytes + at + 4, get_u32(r->bytes + at));
+        validate(w, p, key, get_u64(hash), slot, 0);
         at += 4 + key.n;
     }
 }
@@ -196,15 +198,14 @@ static void finish(struct worker *w, struct txn_pipe *p, uint64_t slot)
     struct txn_slot *s = txn_pipe_slot(p, slot);
     struct list_link calls;
     struct list_link *link;
-    validate_all(w, p, slot, s);
+    if (s->record.bytes != NULL) {
+        validate_all(w, p, slot, &s->record);
+        store_free(w->threads[p->space], s->record.bytes, s->record.n);
+    }
     list_init(&calls);
     list_append(&calls, &s->calls);
-    p->bytes -= s->n;
-    if (s->bytes != NULL) {
-        store_free(w->threads[p->space], s->bytes, s->n);
-    }
-    s->bytes = NULL;
-    s->inv_n = s->n = 0;
+    p->bytes -= s->record.n;
+    s->record = (struct txn_record){.bytes = NULL};
     while ((link = list_pop_front(&calls)) != NULL) {
         struct call *c = list_entry(link, struct call, link);
         txn_answer(w, c->txn);
@@ -212,11 +213,12 @@ static void finish(struct worker *w, struct txn_pipe *p, uint64_t slot)
 }
 
 /* An object of an R-INV, if this node holds it. False: it does not. */
-static bool apply(struct worker *w, const struct txn_pipe *p, const struct commit_object *object)
+static bool apply(struct worker *w, const struct txn_pipe *p, const struct commit_object *object,
+                  uint64_t hash)
 {
     struct store *store = w->node->spaces[p->space].store;
     struct store_ref ref;
-    store_lock(store, w->threads[p->space], object->key, store_hash(store, object->key), &ref);
+    store_lock(store, w->threads[p->space], object->key, hash, &ref);
     bool held = ref.object != NULL;
     if (held && commit_takes(txn_config(w, p->space), store_meta(&ref).ts, object->version)) {
         struct key_meta meta = store_meta(&ref);
@@ -233,25 +235,41 @@ static bool apply(struct worker *w, const struct txn_pipe *p, const struct commi
     return held;
 }
 
+static uint32_t count_objects(struct bytes objects)
+{
+    struct commit_object object;
+    uint32_t n = 0;
+    while (commit_object_take(&objects, &object)) {
+        n++;
+    }
+    return n;
+}
+
 static void keep_inv(struct worker *w, struct txn_pipe *p, uint64_t slot, const struct msg *msg)
 {
-    struct txn_slot *s = txn_pipe_slot(p, slot);
+    const struct store *store = w->node->spaces[p->space].store;
+    struct txn_record *r = &txn_pipe_slot(p, slot)->record;
     struct bytes rest = commit_msg_objects(msg);
     struct commit_object object;
-    HK_ASSERT(s->bytes == NULL);
-    s->bytes = store_alloc(w->threads[p->space], msg->value.n, true);
-    HK_ASSERT(s->bytes != NULL); /* as in apply */
-    s->inv_n = s->n = msg->value.n;
-    p->bytes += s->n;
-    memcpy(s->bytes, msg->value.at, COMMIT_INV_HEAD);
-    uint8_t *at = s->bytes + COMMIT_INV_HEAD;
+    HK_ASSERT(r->bytes == NULL);
+    r->hashes_at = msg->value.n;
+    r->n = r->hashes_at + 8u * count_objects(rest);
+    r->bytes = store_alloc(w->threads[p->space], r->n, true);
+    HK_ASSERT(r->bytes != NULL); /* as in apply */
+    p->bytes += r->n;
+    memcpy(r->bytes, msg->value.at, COMMIT_INV_HEAD);
+    uint8_t *at = r->bytes + COMMIT_INV_HEAD;
+    uint8_t *hashes = r->bytes + r->hashes_at;
     while (commit_object_take(&rest, &object)) {
-        bool held = apply(w, p, &object);
+        uint64_t hash = store_hash(store, object.key);
+        bool held = apply(w, p, &object, hash);
         if (held || txn_rule_on(w, p->space, COMMIT_RULE_WHOLE)) {
             at = commit_object_put(at, &object);
+            put_u64(hashes, hash);
+            hashes += 8;
         }
     }
-    s->inv_n = (uint32_t)(at - s->bytes);
+    r->inv_n = (uint64_t)(at - r->bytes);
 }
 
 /* ---- Effects ---- */
@@ -310,16 +328,15 @@ static void fx_run(struct worker *w, struct txn_pipe *p, const struct msg *msg, 
     }
 }
 
-uint64_t txn_pipe_begin(struct worker *w, struct txn_pipe *p, nodeset followers, uint8_t *bytes,
-                        uint32_t inv_n, uint32_t n)
+uint64_t txn_pipe_begin(struct worker *w, struct txn_pipe *p, nodeset followers,
+                        const struct txn_record *record)
 {
     struct commit_context cx = context_of(w, p->space);
     struct txn_slot *s = txn_pipe_slot(p, p->commit.next);
-    HK_ASSERT(s->bytes == NULL && list_empty(&s->calls));
+    HK_ASSERT(s->record.bytes == NULL && list_empty(&s->calls));
     p->commit.name.admitted = w->view.members[w->node->config.self].admitted;
-    *s = (struct txn_slot){.bytes = bytes, .inv_n = inv_n, .n = n};
-    list_init(&s->calls);
-    p->bytes += n;
+    s->record = *record;
+    p->bytes += record->n;
     return commit_begin(&p->commit, &cx, followers, fx_begin(w));
 }
 
