@@ -5,8 +5,8 @@
 #include "engine/zeus/own.h"
 
 const char *const explore_family_names[EXPLORE_FAMILIES] = {
-    [EXPLORE_HERMES] = "hermes",      [EXPLORE_GALENE] = "galene", [EXPLORE_OWN] = "zeus:own",
-    [EXPLORE_COMMIT] = "zeus:commit", [EXPLORE_VIEW] = "view",
+    [EXPLORE_HERMES] = "hermes",      [EXPLORE_GALENE] = "galene",    [EXPLORE_OWN] = "zeus:own",
+    [EXPLORE_COMMIT] = "zeus:commit", [EXPLORE_LOCKS] = "lotus:lock", [EXPLORE_VIEW] = "view",
 };
 
 const char *explore_engine(enum explore_family family)
@@ -24,6 +24,8 @@ uint64_t explore_rules(enum explore_family family, uint64_t engine_rules_off,
         return engine_rules_off & ((UINT64_C(1) << OWN_RULES) - 1);
     case EXPLORE_COMMIT:
         return engine_rules_off >> OWN_RULES;
+    case EXPLORE_LOCKS: /* no mutant of a node */
+        return 0;
     case EXPLORE_VIEW:
         return view_rules_off;
     case EXPLORE_HERMES:
@@ -34,9 +36,9 @@ uint64_t explore_rules(enum explore_family family, uint64_t engine_rules_off,
     return engine_rules_off;
 }
 
-static const struct explore_config *const tables[] = {explore_hermes_configs,
-                                                      explore_galene_configs, explore_own_configs,
-                                                      explore_commit_configs, explore_view_configs};
+static const struct explore_config *const tables[] = {
+    explore_hermes_configs, explore_galene_configs, explore_own_configs,
+    explore_commit_configs, explore_locks_configs,  explore_view_configs};
 #define TABLES (sizeof tables / sizeof tables[0])
 
 uint32_t explore_count(void)

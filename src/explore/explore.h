@@ -1,6 +1,7 @@
 /* The configurations that `horkos explore` knows: models of the real protocol code (Hermes, Galene,
- * Zeus, the view machines) with bounds, each searched breadth-first until every reachable state was
- * visited, a violation was found or a bound was reached. docs/EXPLORER.md describes the models. */
+ * Zeus, Lotus's locks, the view machines) with bounds, each searched breadth-first until every
+ * reachable state was visited, a violation was found or a bound was reached. docs/EXPLORER.md
+ * describes the models. */
 #ifndef HORKOS_EXPLORE_EXPLORE_H
 #define HORKOS_EXPLORE_EXPLORE_H
 
@@ -15,10 +16,12 @@ enum explore_family {
     EXPLORE_GALENE,
     EXPLORE_OWN,
     EXPLORE_COMMIT,
+    EXPLORE_LOCKS,
     EXPLORE_VIEW,
     EXPLORE_FAMILIES
 };
-/* As the names of rules begin with: "hermes", "galene", "zeus:own", "zeus:commit", "view". */
+/* As the names of rules begin with: "hermes", "galene", "zeus:own", "zeus:commit", "lotus:lock",
+ * "view". */
 extern const char *const explore_family_names[EXPLORE_FAMILIES];
 /* The engine whose code it runs; NULL: none's, or hermes. */
 const char *explore_engine(enum explore_family family);
@@ -62,6 +65,7 @@ extern const struct explore_config explore_hermes_configs[];
 extern const struct explore_config explore_galene_configs[];
 extern const struct explore_config explore_own_configs[];
 extern const struct explore_config explore_commit_configs[];
+extern const struct explore_config explore_locks_configs[];
 extern const struct explore_config explore_view_configs[];
 
 #endif
