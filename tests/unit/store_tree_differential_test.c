@@ -1,6 +1,6 @@
-/* The ordered index against a sorted array that does the same: random operations on keys of several
- * kinds, in phases that grow the tree and phases that take it apart. A failure prints the seed; give
- * it as the first argument (and how many as the second) to run that sequence again. */
+/* The ordered index against a sorted array that does the same: random operations on keys of
+ * several kinds, in phases that grow the tree and phases that take it apart. A failure prints the
+ * seed; give it as the first argument (and how many as the second) to run that sequence again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
