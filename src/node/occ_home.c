@@ -240,9 +240,17 @@ static void take_validate(struct worker *w, const struct msg *msg, uint8_t from)
     answer(w, msg, from, OCC_MSG_VALIDATED, holds, bytes_of(NULL, 0));
 }
 
-static void store_all(struct worker *w, const struct msg *msg)
+/* False, and nothing is done: a value is larger than this space's can be. */
+static bool store_all(struct worker *w, const struct msg *msg)
 {
     uint32_t n = take_objects(w, msg);
+    uint32_t most = w->node->config.spaces[msg->space].store.value_bytes_max + 8; /* a deadline */
+    for (uint32_t i = 0; i < n; i++) {
+        if (w->occs->objects[i].value.n > most) {
+            w->stats.engine_drops[ENGINE_DROP_INVALID]++;
+            return false;
+        }
+    }
     for (uint32_t i = 0; i < n; i++) {
         const struct occ_object *o = &w->occs->objects[i];
         if ((o->flags & OCC_LOCK) != 0) {
@@ -251,6 +259,7 @@ static void store_all(struct worker *w, const struct msg *msg)
             occ_store(w, msg->space, o, w->occs->hashes[i]);
         }
     }
+    return true;
 }
 
 void occ_home_message(struct worker *w, const struct msg *msg, uint8_t from)
@@ -263,11 +272,12 @@ void occ_home_message(struct worker *w, const struct msg *msg, uint8_t from)
         take_validate(w, msg, from);
         break;
     case OCC_MSG_REPLICATE:
-        store_all(w, msg);
-        answer(w, msg, from, OCC_MSG_REPLICATED, true, bytes_of(NULL, 0));
+        if (store_all(w, msg)) {
+            answer(w, msg, from, OCC_MSG_REPLICATED, true, bytes_of(NULL, 0));
+        }
         break;
     case OCC_MSG_COMMIT:
-        store_all(w, msg);
+        (void)store_all(w, msg);
         break;
     case OCC_MSG_UNLOCK:
         unlock_all(w, msg, take_objects(w, msg));

@@ -222,22 +222,29 @@ static void placement(void **state)
     assert_int_equal(occ_backups(nodes, 2, &config), nodes & ~nodeset_of(2));
 }
 
-static void messages(void **state)
+static uint32_t put_all(uint8_t *bytes, const struct occ_object *objects, uint32_t n)
+{
+    uint8_t *at = bytes;
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t *end = occ_object_put(at, &objects[i]);
+        assert_int_equal(end - at, occ_object_bytes(&objects[i]));
+        at = end;
+    }
+    return (uint32_t)(at - bytes);
+}
+
+static void objects_in_messages(void **state)
 {
     (void)state;
-    uint8_t bytes[256], *at = bytes;
+    static uint8_t bytes[3 * 16 + MSG_KEY_MAX + 64];
+    static uint8_t large[MSG_KEY_MAX];
+    memset(large, 'k', sizeof large);
     struct occ_object objects[] = {
-        {.key = bytes_of("ab", 2), .version = 7, .flags = OCC_LOCK},
+        {.key = bytes_of("ab", 2), .flags = OCC_ABSENT, .version = 7},
         {.key = bytes_of("", 0), .value = bytes_of("value", 5), .version = 9},
-        {.key = bytes_of("c", 1), .flags = OCC_ABSENT},
+        {.key = bytes_of(large, sizeof large), .value = bytes_of("v", 1), .version = 1},
     };
-    for (uint32_t i = 0; i < 3; i++) {
-        at = occ_object_put(at, &objects[i]);
-        assert_int_equal(at - bytes, i == 0   ? occ_object_bytes(&objects[0])
-                                     : i == 1 ? 18 + occ_object_bytes(&objects[1])
-                                              : at - bytes);
-    }
-    uint32_t n = (uint32_t)(at - bytes);
+    uint32_t n = put_all(bytes, objects, 3);
     struct bytes rest = bytes_of(bytes, n);
     for (uint32_t i = 0; i < 3; i++) {
         struct occ_object o;
@@ -247,7 +254,7 @@ static void messages(void **state)
         assert_int_equal(o.flags, objects[i].flags);
     }
     assert_false(occ_object_take(&rest, &objects[0]));
-    struct msg m = {.kind = OCC_MSG_EXECUTE, .arg = 5, .value = bytes_of(bytes, n)};
+    struct msg m = {.kind = OCC_MSG_REPLICATE, .value = bytes_of(bytes, n)};
     assert_null(occ_msg_invalid(&m));
     for (uint32_t cut = 1; cut < n; cut++) {
         bool whole = cut == 18 || cut == 18 + 21;
@@ -257,22 +264,87 @@ static void messages(void **state)
     m.value.n = 0;
     assert_non_null(occ_msg_invalid(&m));
     m.value.n = n;
-    m.arg = 0;
-    assert_non_null(occ_msg_invalid(&m)); /* nobody locks */
-    m = (struct msg){.kind = OCC_MSG_EXECUTED, .ts = 1, .value = bytes_of(bytes, n)};
-    assert_non_null(occ_msg_invalid(&m)); /* answers name no keys */
-    m.value = bytes_of(bytes + 18, 21);
+    bytes[18 + 21 + 8] = 1; /* the length of the last one's key: one more than there may be */
+    assert_non_null(occ_msg_invalid(&m));
+}
+
+/* Whether a message of that kind with that one object is valid. */
+static bool takes(enum occ_kind kind, struct occ_object o)
+{
+    uint8_t bytes[64];
+    uint32_t n = put_all(bytes, &o, 1);
+    bool named = kind == OCC_MSG_EXECUTE || kind == OCC_MSG_COMMIT || kind == OCC_MSG_UNLOCK;
+    struct msg m = {.kind = (uint8_t)kind,
+                    .ts = kind == OCC_MSG_EXECUTED,
+                    .arg = named ? 5 : 0,
+                    .value = bytes_of(bytes, n)};
+    bool valid = occ_msg_invalid(&m) == NULL;
+    if (named) {
+        m.arg = 0;
+        assert_non_null(occ_msg_invalid(&m)); /* nobody locks */
+        m.arg = UINT64_C(1) << 32;
+        assert_non_null(occ_msg_invalid(&m));
+    }
+    return valid;
+}
+
+static void what_a_message_may_say_of_an_object(void **state)
+{
+    (void)state;
+    const struct bytes key = bytes_of("k", 1), value = bytes_of("12345678", 8), none = {NULL, 0};
+    const uint64_t last = OCC_VERSION_MAX << STAMP_CID_BITS;
+    const struct occ_object asked = {.key = key}, locked = {.key = key, .flags = OCC_LOCK};
+    const struct occ_object seen = {.key = key, .version = 7};
+    const struct occ_object set = {key, value, last, KEY_DEADLINE};
+    const struct occ_object gone = {key, none, 7, OCC_ABSENT};
+    const struct occ_object found = {none, value, 7, KEY_DEADLINE}, missed = {.flags = OCC_ABSENT};
+    assert_true(takes(OCC_MSG_EXECUTE, asked) && takes(OCC_MSG_EXECUTE, locked));
+    assert_true(takes(OCC_MSG_VALIDATE, asked) && takes(OCC_MSG_VALIDATE, seen));
+    assert_true(takes(OCC_MSG_UNLOCK, asked));
+    assert_true(takes(OCC_MSG_EXECUTED, found) && takes(OCC_MSG_EXECUTED, missed));
+    assert_true(takes(OCC_MSG_REPLICATE, set) && takes(OCC_MSG_REPLICATE, gone));
+    assert_true(takes(OCC_MSG_COMMIT, set) && takes(OCC_MSG_COMMIT, locked));
+    assert_false(takes(OCC_MSG_EXECUTE, seen) || takes(OCC_MSG_EXECUTE, gone));
+    assert_false(takes(OCC_MSG_EXECUTED, set) || takes(OCC_MSG_EXECUTED, locked));
+    assert_false(takes(OCC_MSG_VALIDATE, locked) || takes(OCC_MSG_VALIDATE, set));
+    assert_false(takes(OCC_MSG_UNLOCK, locked) || takes(OCC_MSG_UNLOCK, seen));
+    assert_false(takes(OCC_MSG_REPLICATE, asked)); /* without a version: it would be no update */
+    assert_false(takes(OCC_MSG_REPLICATE, locked));
+    const struct occ_object wrong[] = {
+        {key, value, last + (1 << STAMP_CID_BITS), 0}, /* nobody could go on from there */
+        {key, bytes_of("1234567", 7), 7, KEY_DEADLINE},
+        {key, value, 7, OCC_ABSENT},
+        {key, none, 7, OCC_ABSENT | KEY_DEADLINE},
+        {key, none, 7, KEY_TOMBSTONE}, /* here ABSENT says so */
+        {key, value, 7, KEY_READABLE},
+        {key, value, 7, OCC_LOCK},
+        {key, none, 0, OCC_LOCK | OCC_ABSENT},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_false(takes(OCC_MSG_COMMIT, wrong[i]) || takes(OCC_MSG_REPLICATE, wrong[i]));
+    }
+}
+
+static void answers(void **state)
+{
+    (void)state;
+    struct msg m = {.kind = OCC_MSG_EXECUTED};
     assert_null(occ_msg_invalid(&m));
-    m.ts = 0;
-    assert_non_null(occ_msg_invalid(&m));
-    m = (struct msg){.kind = OCC_MSG_VALIDATED, .ts = 2};
-    assert_non_null(occ_msg_invalid(&m));
-    m = (struct msg){.kind = OCC_MSG_REPLICATED};
+    m.ts = 1;
+    assert_non_null(occ_msg_invalid(&m)); /* good, and no objects */
+    m = (struct msg){.kind = OCC_MSG_EXECUTED, .value = bytes_of("0123456789abcdef", 16)};
+    assert_non_null(occ_msg_invalid(&m)); /* refused, and objects */
+    m = (struct msg){.kind = OCC_MSG_VALIDATED, .ts = 1};
     assert_null(occ_msg_invalid(&m));
-    m.kind = OCC_MSG_END;
+    m.ts = 2;
     assert_non_null(occ_msg_invalid(&m));
-    bytes[10] |= KEY_DEADLINE; /* of a value without bytes */
-    m = (struct msg){.kind = OCC_MSG_REPLICATE, .value = bytes_of(bytes, n)};
+    m = (struct msg){.kind = OCC_MSG_REPLICATED, .ts = 1};
+    assert_null(occ_msg_invalid(&m));
+    m.ts = 0; /* what is decided cannot be refused */
+    assert_non_null(occ_msg_invalid(&m));
+    m = (struct msg){.kind = OCC_MSG_END};
+    assert_non_null(occ_msg_invalid(&m));
+    m = (struct msg){.kind = OCC_MSG_VALIDATED, .key = bytes_of("k", 1)};
     assert_non_null(occ_msg_invalid(&m));
 }
 
@@ -286,7 +358,9 @@ int main(void)
         cmocka_unit_test(locked_but_not_written),
         cmocka_unit_test(every_lock_is_let_go),
         cmocka_unit_test(placement),
-        cmocka_unit_test(messages),
+        cmocka_unit_test(objects_in_messages),
+        cmocka_unit_test(what_a_message_may_say_of_an_object),
+        cmocka_unit_test(answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,9 @@ enum occ_kind { /* msg.kind. slot, gen: the transaction's, at its coordinator */
 };
 extern const char *const occ_kind_names[OCC_MSG_END];
 
-/* Why the message cannot come from a correct member, or NULL. */
+#define OCC_VERSION_MAX (1ull << 43) /* of objects in messages */
+/* Why the message cannot come from a correct member, or NULL. How large values may be is the
+ * store's matter. */
 const char *occ_msg_invalid(const struct msg *msg);
 
 enum {
