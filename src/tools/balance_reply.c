@@ -8,11 +8,24 @@
 #define LEFT_MAX (UINT64_C(1) << 32)
 #define BULK_MAX (UINT64_C(1) << 30)
 
+/* The number of a header. False: there is none, or a far too large one. */
+static bool number(const struct balance_reply *r, int64_t *n_out)
+{
+    char *end;
+    if (r->number_n == 0 || r->number_n + 1u == sizeof r->number ||
+        strspn(r->number, "-0123456789") != r->number_n) {
+        return false;
+    }
+    *n_out = strtoll(r->number, &end, 10);
+    int64_t least = r->kind == '$' || r->kind == '*' ? -1 : 0; /* -1: nil */
+    return *end == '\0' && *n_out >= least && *n_out <= (int64_t)LEFT_MAX;
+}
+
 /* A line has ended. False: no reply has such a one. */
 static bool line_over(struct balance_reply *r)
 {
+    int64_t n = 0;
     r->number[r->number_n] = '\0';
-    int64_t n = strtoll(r->number, NULL, 10);
     switch (r->kind) {
     case '+':
     case '-':
@@ -26,24 +39,22 @@ static bool line_over(struct balance_reply *r)
     case '$':
     case '=':
     case '!':
-        if (n < -1 || n > (int64_t)BULK_MAX) {
+        if (!number(r, &n) || n > (int64_t)BULK_MAX) {
             return false;
         }
         r->left--;
         r->skip = n >= 0 ? (uint64_t)n + 2 : 0;
         return true;
-    case '%':
-    case '|':
-        n *= 2;
-        break;
-    default: /* '*', '~', '>' */
+    default: /* '*', '~', '>', '%', '|' */
         break;
     }
-    if (n < -1 || n > (int64_t)LEFT_MAX || r->left > LEFT_MAX) {
+    if (!number(r, &n) || r->left > LEFT_MAX) {
         return false;
     }
-    r->left += n > 0 ? (uint64_t)n : 0;
-    r->left -= r->kind != '|'; /* an attribute is in front of what it is about */
+    bool pairs = r->kind == '%' || r->kind == '|';
+    r->left += n > 0 ? (uint64_t)n * (pairs ? 2 : 1) : 0;
+    /* An attribute is in front of what it is about, and a push in front of any reply. */
+    r->left -= r->kind != '|' && r->kind != '>';
     return true;
 }
 

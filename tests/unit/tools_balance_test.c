@@ -51,11 +51,21 @@ static void test_replies(void **state)
     replies("%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n#t\r\n_\r\n", 2);
     replies("|1\r\n+ttl\r\n:3\r\n$1\r\nv\r\n", 1);
     replies("~1\r\n,1.5\r\n(123456789012345678901234567890\r\n=7\r\ntxt:abc\r\n", 3);
+    replies(">2\r\n+message\r\n$1\r\nx\r\n:7\r\n", 1);
+    replies(">1\r\n+alone\r\n", 0);
     replies("$3\r\nab", 0);
     replies("x\r\n", UINT32_MAX);
     replies("$-2\r\n", UINT32_MAX);
     replies("$99999999999\r\n", UINT32_MAX);
     replies("*99999999999999\r\n", UINT32_MAX);
+    replies("%9223372036854775807\r\n", UINT32_MAX);
+    replies("$000000000000000000000000000000005\r\nhello\r\n", UINT32_MAX);
+    replies("$five\r\nhello\r\n", UINT32_MAX);
+    replies("$5 \r\nhello\r\n", UINT32_MAX);
+    replies("*\r\n", UINT32_MAX);
+    replies("|-1\r\n:1\r\n", UINT32_MAX);
+    replies("*1-\r\n+a\r\n", UINT32_MAX);
+    replies("*?\r\n+a\r\n", UINT32_MAX); /* of a length that only the end tells */
 }
 
 static struct bytes text(const char *s)
