@@ -163,10 +163,12 @@ void serve_watch(struct resp_conn *conn)
     }
 }
 
-/* Between MULTI and EXEC it is queued, and then comes too late to matter, as in Redis. */
+/* Between MULTI and EXEC it is queued, and then comes too late to matter, as in Redis. Who watches keys
+ * of a space may say it in another, too. */
 void serve_unwatch(struct resp_conn *conn)
 {
-    if (!conn_has_transactions(conn)) {
+    bool watches = conn->watches != NULL && conn->watches->n > 0;
+    if (!conn_has_transactions(conn) && !watches) {
         refuse(conn);
         return;
     }

@@ -149,22 +149,8 @@ static void print_help(enum ask_command command)
 
 static bool read_password(const char *name, const char *path, struct ask_options *o)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        fprintf(stderr, "horkos %s: %s: %s\n", name, path, strerror(errno));
-        return false;
-    }
-    bool read = fgets(o->password, sizeof o->password, file) != NULL;
-    bool whole = read && (strchr(o->password, '\n') != NULL || feof(file));
-    fclose(file);
-    o->password[strcspn(o->password, "\r\n")] = '\0';
-    if (!whole || o->password[0] == '\0') {
-        fprintf(stderr, "horkos %s: %s: its first line is no password of 1 to %u bytes\n", name,
-                path, ASK_PASSWORD_MAX - 2);
-        return false;
-    }
     o->address.password = o->password;
-    return true;
+    return options_password(name, path, o->password);
 }
 
 static bool parse_one(const char *name, int id, const char *text, struct ask_options *o)

@@ -8,14 +8,14 @@
 
 #include "base/nodeset.h"
 #include "tools/node_report.h"
+#include "tools/options.h"
 
-#define ASK_PASSWORD_MAX 512u
 
 enum ask_command { ASK_STATUS, ASK_RECOVER, ASK_SLOTS };
 
 struct ask_options {
     struct node_address address; /* lies in the command line and in `password` */
-    char password[ASK_PASSWORD_MAX];
+    char password[PASSWORD_MAX];
     bool json;         /* status, slots */
     bool yes;          /* recover, slots */
     uint32_t wait_s;   /* recover, slots: how long until it is done */

@@ -13,6 +13,8 @@
 
 #include "base/bytes.h"
 #include "base/random.h"
+#include "tools/node_report.h"
+#include "tools/options.h"
 
 #define BALANCE_NODES_MAX 64u
 #define BALANCE_GROUPS 1024u
@@ -29,6 +31,8 @@ struct balance_node {
 struct balance {
     struct balance_node nodes[BALANCE_NODES_MAX]; /* in the order of their names */
     uint32_t nodes_n;
+    struct node_address address; /* user and password of the balancer itself, at all nodes */
+    char password[PASSWORD_MAX];
     uint32_t space; /* of the mapping */
     uint32_t clients_max;
     uint32_t command_bytes_max;

@@ -22,22 +22,29 @@
 #define STALL_MS 10000  /* nothing goes on for so long: the connection ends */
 #define CONNECT_MS 1000 /* to a node */
 #define PIECE_BYTES (64u * 1024u)
-#define REPLAYS_MAX 3u /* HELLO, AUTH, SELECT: what every node has to hear first */
 #define REPLAY_BYTES 1024u
+/* What a client may send before it has said its password, where nodes ask for one: as a node. */
+#define STRANGER_ARGUMENTS 10u
+#define STRANGER_ARGUMENT_BYTES (16u * 1024u)
+#define STRANGER_BYTES (256u * 1024u)
 #define NOWHERE UINT32_MAX
 
 static const char lost_words[] = "-UNKNOWN the node was lost while the command was under way\r\n";
 
+/* What every node has to hear before anything else, in this order: HELLO may need AUTH. The last of
+ * each that a node took. */
+enum { SAID_AUTH, SAID_HELLO, SAID_SELECT, SAID_KINDS, SAID_RESET = SAID_KINDS, SAID_NOTHING };
+static const char *const said_names[SAID_NOTHING] = {"auth", "hello", "select", "reset"};
+
 struct replay {
-    char name[8];
     uint8_t at[REPLAY_BYTES];
-    uint32_t n;
+    uint32_t n; /* 0: none */
 };
 
 /* A connection to a node. */
 struct upstream {
-    int fd;         /* -1: none */
-    uint32_t heard; /* replays */
+    int fd;     /* -1: none */
+    bool heard; /* all replays */
 };
 
 struct client {
@@ -49,8 +56,9 @@ struct client {
     struct resp_limits limits;
     struct random random;
     struct upstream nodes[BALANCE_NODES_MAX];
-    struct replay replays[REPLAYS_MAX];
-    uint32_t replays_n;
+    struct replay replays[SAID_KINDS];
+    bool known;    /* it has said a password, or none is wanted */
+    uint8_t reply; /* the first byte of the reply that came last; 0: none did */
     uint32_t home; /* of commands without a key */
     uint32_t pin;  /* of a transaction; NOWHERE: none */
     bool multi;    /* MULTI was said */
@@ -123,10 +131,10 @@ static void hang_up(struct client *c, uint32_t node)
     c->nodes[node] = (struct upstream){.fd = -1};
 }
 
-/* What the node has to hear before the commands, in front of them: HELLO, AUTH and SELECT that it
- * has not heard, and MULTI. Their replies are nobody's. */
+/* What the node has to hear before the commands, in front of them: AUTH, HELLO and SELECT, and MULTI.
+ * Their replies are nobody's. */
 struct prefix {
-    uint8_t at[REPLAYS_MAX * REPLAY_BYTES + 32];
+    uint8_t at[SAID_KINDS * REPLAY_BYTES + 32];
     uint32_t n, replies;
 };
 
@@ -141,9 +149,12 @@ static void make_prefix(struct client *c, uint32_t node, bool multi, struct pref
 {
     struct upstream *u = &c->nodes[node];
     *p = (struct prefix){.n = 0};
-    for (; u->heard < c->replays_n; u->heard++) {
-        add_prefix(p, c->replays[u->heard].at, c->replays[u->heard].n);
+    for (uint32_t i = 0; i < SAID_KINDS && !u->heard; i++) {
+        if (c->replays[i].n > 0) {
+            add_prefix(p, c->replays[i].at, c->replays[i].n);
+        }
     }
+    u->heard = true;
     if (multi) {
         static const char words[] = "*1\r\n$5\r\nMULTI\r\n";
         add_prefix(p, words, sizeof words - 1);
@@ -162,6 +173,8 @@ static bool take_replies(struct client *c, uint32_t node, struct balance_reply *
     struct bytes rest = bytes_of(piece, (uint32_t)n);
     while (rest.n > 0 && *unheard + *expected > 0) {
         uint32_t used;
+        bool begins = reply->left == 0 && reply->skip == 0 && !reply->in_line;
+        c->reply = begins && *unheard == 0 ? rest.at[0] : c->reply;
         enum balance_fed fed = balance_reply_feed(reply, rest, &used);
         if (fed == BALANCE_BROKEN || (*unheard == 0 && !send_all(c, rest.at, used))) {
             return false;
@@ -273,42 +286,116 @@ static void info(struct client *c)
     }
 }
 
-/* HELLO, AUTH, SELECT: all nodes hear it before they hear anything else of this client. */
-static bool remember(struct client *c, const char *name, const uint8_t *at, uint32_t n)
+/* The command, whose words were perhaps unescaped where they stand, as an array; to be freed. */
+static struct bytes as_array(struct client *c, struct bytes input)
 {
-    uint32_t i = 0;
-    if (n > REPLAY_BYTES) {
-        return false;
+    size_t n = 32;
+    for (uint32_t i = 0; i < c->parser.n; i++) {
+        n += resp_argument(&c->parser, input, i).n + 24u;
     }
-    while (i < c->replays_n && strcmp(c->replays[i].name, name) != 0) {
-        i++;
+    uint8_t *text = malloc(n);
+    if (text == NULL) {
+        c->over = true;
+        return bytes_of(NULL, 0);
     }
-    if (i == c->replays_n) {
-        c->replays_n++;
-        (void)snprintf(c->replays[i].name, sizeof c->replays[i].name, "%s", name);
+    size_t used = (size_t)snprintf((char *)text, n, "*%u\r\n", c->parser.n);
+    for (uint32_t i = 0; i < c->parser.n; i++) {
+        struct bytes word = resp_argument(&c->parser, input, i);
+        used += (size_t)snprintf((char *)text + used, n - used, "$%u\r\n", word.n);
+        if (word.n > 0) {
+            memcpy(text + used, word.at, word.n);
+        }
+        memcpy(text + used + word.n, "\r\n", 2);
+        used += word.n + 2u;
     }
-    memcpy(c->replays[i].at, at, n);
-    c->replays[i].n = n;
-    flush(c);
-    for (uint32_t node = 0; node < c->b->nodes_n; node++) {
-        if (node != c->home) {
-            hang_up(c, node); /* it hears all of them anew when it is needed */
+    return bytes_of(text, (uint32_t)used);
+}
+
+static void free_array(struct bytes array)
+{
+    free((void *)(uintptr_t)array.at);
+}
+
+static void become_known(struct client *c)
+{
+    c->known = true;
+    c->limits = (struct resp_limits){.bulk_bytes_max = c->b->command_bytes_max,
+                                     .arguments_max = 65536,
+                                     .query_bytes_max = c->b->command_bytes_max};
+}
+
+/* A node has taken it: what the others know of the client is old, so they hear all of it anew when
+ * they are needed. */
+static void remember(struct client *c, uint32_t kind, struct bytes array, uint32_t node)
+{
+    if (kind == SAID_RESET) {
+        memset(c->replays, 0, sizeof c->replays);
+        c->known = c->b->address.password == NULL;
+    } else {
+        memcpy(c->replays[kind].at, array.at, array.n);
+        c->replays[kind].n = array.n;
+        if (kind != SAID_SELECT && !c->known) {
+            become_known(c); /* HELLO without a password is taken from nobody else */
         }
     }
-    /* It hears this one now; a new connection hears it twice, which does no harm. */
-    if (c->nodes[c->home].fd >= 0) {
-        c->nodes[c->home].heard = c->replays_n;
+    for (uint32_t i = 0; i < c->b->nodes_n; i++) {
+        if (i != node) {
+            hang_up(c, i);
+        }
     }
-    return true;
+}
+
+/* AUTH, HELLO, SELECT, RESET: one node says whether it takes it, and what is refused changes
+ * nothing at the others either. */
+static void introduce(struct client *c, uint32_t kind, struct bytes input)
+{
+    uint32_t node = c->pin != NOWHERE ? c->pin : c->home;
+    struct bytes array = as_array(c, input);
+    flush(c);
+    if (array.n > REPLAY_BYTES) {
+        (void)say(c, "-ERR too long for a balancer\r\n");
+    } else if (array.n > 0 && !c->over) {
+        if (kind == SAID_RESET) {
+            c->pin = NOWHERE;
+            c->multi = c->owed = false;
+        }
+        c->dest = node;
+        c->batch = array;
+        c->count = 1;
+        c->reply = 0;
+        flush(c);
+        if (c->reply != 0 && c->reply != '-' && c->nodes[node].fd >= 0) {
+            remember(c, kind, array, node);
+        }
+    }
+    free_array(array);
+}
+
+static uint32_t introduction(struct bytes name)
+{
+    uint32_t kind = 0;
+    while (kind < SAID_NOTHING && !is(name, said_names[kind])) {
+        kind++;
+    }
+    return kind;
 }
 
 /* Where the command goes, its key's node or the client's home; NOWHERE: it was answered. */
-static uint32_t route(struct client *c, struct bytes name, uint32_t words, struct bytes input,
-                      uint32_t bytes)
+static uint32_t route(struct client *c, struct bytes name, uint32_t words, struct bytes input)
 {
-    static const char *const heard[] = {"hello", "auth", "select"};
+    uint32_t kind = introduction(name);
     const struct resp_command *command = resp_command_find(name);
     bool keyed = command != NULL && command->first_key > 0 && words > (uint32_t)command->first_key;
+    if (atomic_load_explicit(&c->b->nodes[c->home].down, memory_order_relaxed)) {
+        c->home = balance_any(c->b, &c->random);
+    }
+    if (kind < SAID_NOTHING && (!c->multi || kind == SAID_RESET)) {
+        introduce(c, kind, input);
+        return NOWHERE;
+    }
+    if (!c->known) {
+        return c->home; /* which says that it wants a password */
+    }
     if (is(name, "info") && words == 2 && is(resp_argument(&c->parser, input, 1), "balance")) {
         info(c);
         return NOWHERE;
@@ -317,17 +404,8 @@ static uint32_t route(struct client *c, struct bytes name, uint32_t words, struc
         answer(c, "-ERR a balancer counts replies: CLIENT REPLY is not for its clients\r\n");
         return NOWHERE;
     }
-    for (uint32_t i = 0; i < 3 && c->pin == NOWHERE && !c->multi; i++) {
-        if (is(name, heard[i]) && !remember(c, heard[i], input.at, bytes)) {
-            answer(c, "-ERR too long for a balancer\r\n");
-            return NOWHERE;
-        }
-    }
     if (c->pin != NOWHERE) {
         return c->pin;
-    }
-    if (atomic_load_explicit(&c->b->nodes[c->home].down, memory_order_relaxed)) {
-        c->home = balance_any(c->b, &c->random);
     }
     if (is(name, "multi") && !c->multi) {
         answer(c, "+OK\r\n");
@@ -355,8 +433,7 @@ static void after(struct client *c, struct bytes name)
 {
     if (is(name, "multi")) {
         c->multi = true;
-    } else if (is(name, "exec") || is(name, "discard") || is(name, "reset") ||
-               (is(name, "unwatch") && !c->multi)) {
+    } else if (is(name, "exec") || is(name, "discard") || (is(name, "unwatch") && !c->multi)) {
         flush(c);
         c->pin = NOWHERE;
         c->multi = c->owed = false;
@@ -367,38 +444,13 @@ static void after(struct client *c, struct bytes name)
     }
 }
 
-/* An inline command, whose words were unescaped where they stand, goes as an array. */
-static void flush_inline(struct client *c, struct bytes input)
-{
-    size_t n = 32;
-    for (uint32_t i = 0; i < c->parser.n; i++) {
-        n += resp_argument(&c->parser, input, i).n + 24u;
-    }
-    char *text = malloc(n);
-    if (text == NULL) {
-        c->over = true;
-        return;
-    }
-    size_t used = (size_t)snprintf(text, n, "*%u\r\n", c->parser.n);
-    for (uint32_t i = 0; i < c->parser.n; i++) {
-        struct bytes word = resp_argument(&c->parser, input, i);
-        used += (size_t)snprintf(text + used, n - used, "$%u\r\n", word.n);
-        memcpy(text + used, word.at, word.n);
-        memcpy(text + used + word.n, "\r\n", 2);
-        used += word.n + 2u;
-    }
-    c->batch = bytes_of(text, (uint32_t)used);
-    flush(c);
-    free(text);
-}
-
 static void command(struct client *c, uint32_t at, uint32_t bytes)
 {
     bool is_inline = c->in[at] != '*';
     struct bytes input = bytes_of(c->in + at, c->in_n - at);
     struct bytes name = resp_argument(&c->parser, input, 0);
     bool owed = c->owed;
-    uint32_t dest = route(c, name, c->parser.n, input, bytes);
+    uint32_t dest = route(c, name, c->parser.n, input);
     if (dest == NOWHERE) {
         return;
     }
@@ -413,7 +465,11 @@ static void command(struct client *c, uint32_t at, uint32_t bytes)
     c->batch.n += bytes;
     c->count++;
     if (is_inline) {
-        flush_inline(c, input);
+        struct bytes array = as_array(c, input);
+        c->batch = array;
+        c->count = array.n > 0;
+        flush(c);
+        free_array(array);
     }
     after(c, name);
 }
@@ -503,10 +559,13 @@ bool balance_serve(struct balance *b, int fd)
     }
     *c = (struct client){.b = b,
                          .fd = fd,
-                         .limits = {.bulk_bytes_max = b->command_bytes_max,
-                                    .arguments_max = 65536,
-                                    .query_bytes_max = b->command_bytes_max},
+                         .limits = {.bulk_bytes_max = STRANGER_ARGUMENT_BYTES,
+                                    .arguments_max = STRANGER_ARGUMENTS,
+                                    .query_bytes_max = STRANGER_BYTES},
                          .pin = NOWHERE};
+    if (b->address.password == NULL) {
+        become_known(c);
+    }
     random_init(&c->random, (uint64_t)(uintptr_t)c ^ (uint64_t)fd << 32);
     resp_parser_init(&c->parser);
     for (uint32_t i = 0; i < BALANCE_NODES_MAX; i++) {

@@ -37,9 +37,11 @@ static const char help[] =
     "  --clients N        connections at the same time (1000)\n"
     "  --command-max N    bytes of one command (16777216)\n"
     "  --period MS        between two looks at load and nodes (1000)\n"
+    "  --password-file F  this file's first line is the balancer's own password at all nodes\n"
+    "  --user NAME        of that password (default)\n"
     "  --help             this text\n"
     "\n"
-    "INFO balance tells what it does. Nodes that ask for a password are not supported.\n";
+    "INFO balance tells what it does. Clients say their own passwords (AUTH, HELLO).\n";
 
 enum option_id {
     OPTION_NODE = 256,
@@ -49,6 +51,8 @@ enum option_id {
     OPTION_CLIENTS,
     OPTION_COMMAND,
     OPTION_PERIOD,
+    OPTION_PASSWORD,
+    OPTION_USER,
     OPTION_HELP,
 };
 
@@ -60,6 +64,8 @@ static const struct option long_options[] = {
     {"clients", required_argument, NULL, OPTION_CLIENTS},
     {"command-max", required_argument, NULL, OPTION_COMMAND},
     {"period", required_argument, NULL, OPTION_PERIOD},
+    {"password-file", required_argument, NULL, OPTION_PASSWORD},
+    {"user", required_argument, NULL, OPTION_USER},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -111,6 +117,12 @@ static bool take(struct balance *b, struct where *where, int id, const char *tex
         return options_u32(NAME, "--clients", text, 1, 10000, &b->clients_max);
     case OPTION_COMMAND:
         return options_u32(NAME, "--command-max", text, 1024, 64u << 20, &b->command_bytes_max);
+    case OPTION_PASSWORD:
+        b->address.password = b->password;
+        return options_password(NAME, text, b->password);
+    case OPTION_USER:
+        b->address.user = text;
+        return true;
     default:
         return options_u32(NAME, "--period", text, 10, 60000, &b->period_ms);
     }
@@ -144,6 +156,10 @@ static int parse(int argc, char **argv, struct balance *b, struct where *where, 
                 optind < argc ? "horkos balance: '%s' is no option\n"
                               : "horkos balance: name the nodes with --node%s\n",
                 optind < argc ? argv[optind] : "");
+        return STATUS_USAGE;
+    }
+    if (b->address.user != NULL && b->address.password == NULL) {
+        fprintf(stderr, "horkos balance: --user needs --password-file\n");
         return STATUS_USAGE;
     }
     qsort(b->nodes, b->nodes_n, sizeof *b->nodes, by_name);

@@ -146,25 +146,45 @@ struct keeper {
     char stored[BALANCE_GROUPS]; /* as it was read last */
     bool has_stored;
     uint64_t before[BALANCE_GROUPS]; /* counted at the last look */
+    bool told[BALANCE_NODES_MAX];    /* why the node does not take this balancer */
 };
 
-/* One command at one node; it is connected, in the mapping's space, if it can be. */
-static bool call(struct keeper *k, uint32_t node, uint32_t n, const struct bytes *args,
-                 struct resp_client_reply *reply_out)
+/* Connects, in the mapping's space. What a node says against it is told once. */
+static bool connect_to(struct keeper *k, uint32_t node)
 {
     struct balance_node *to = &k->b->nodes[node];
     struct resp_client *client = &k->clients[node];
-    if (client->fd < 0) {
-        char space[16];
-        struct resp_client_target target = {.host = to->host, .port = to->port};
-        (void)snprintf(space, sizeof space, "%u", k->b->space);
-        struct bytes select[2] = {bytes_of("SELECT", 6), bytes_of(space, (uint32_t)strlen(space))};
-        if (resp_client_connect(client, &target, CALL_MS) != HK_OK ||
-            resp_client_call(client, 2, select, CALL_MS, reply_out) != HK_OK) {
-            return false;
-        }
+    struct node_address address = k->b->address;
+    struct resp_client_reply reply;
+    char why[400];
+    char space[16];
+    address.target = (struct resp_client_target){.host = to->host, .port = to->port};
+    (void)snprintf(space, sizeof space, "%u", k->b->space);
+    struct bytes select[2] = {bytes_of("SELECT", 6), bytes_of(space, (uint32_t)strlen(space))};
+    enum node_report_result result = node_connect(client, &address, CALL_MS, why, sizeof why);
+    if (result == NODE_REPORT_OK) {
+        result = node_ask(client, 2, select, CALL_MS, &reply, why, sizeof why);
     }
-    return resp_client_call(client, n, args, CALL_MS, reply_out) == HK_OK;
+    if (result == NODE_REPORT_OK) {
+        return true;
+    }
+    resp_client_deinit(client);
+    resp_client_init(client);
+    if (result != NODE_REPORT_UNREACHABLE && !k->told[node]) {
+        k->told[node] = true;
+        fprintf(stderr, "horkos balance: %s%s\n", why,
+                result == NODE_REPORT_DENIED ? "; give --password-file" : "");
+    }
+    return false;
+}
+
+/* One command at one node. */
+static bool call(struct keeper *k, uint32_t node, uint32_t n, const struct bytes *args,
+                 struct resp_client_reply *reply_out)
+{
+    struct resp_client *client = &k->clients[node];
+    return (client->fd >= 0 || connect_to(k, node)) &&
+           resp_client_call(client, n, args, CALL_MS, reply_out) == HK_OK;
 }
 
 /* Reads the mapping at that node: that is the test whether it serves as well. */

@@ -134,3 +134,22 @@ bool options_real(const char *command, const char *option, const char *text, dou
     *number_out = number;
     return true;
 }
+
+bool options_password(const char *command, const char *path, char password_out[PASSWORD_MAX])
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        fprintf(stderr, "horkos %s: %s: %s\n", command, path, strerror(errno));
+        return false;
+    }
+    bool read = fgets(password_out, PASSWORD_MAX, file) != NULL;
+    bool whole = read && (strchr(password_out, '\n') != NULL || feof(file));
+    fclose(file);
+    password_out[read ? strcspn(password_out, "\r\n") : 0] = '\0';
+    if (!whole || password_out[0] == '\0') {
+        fprintf(stderr, "horkos %s: %s: its first line is no password of 1 to %u bytes\n", command,
+                path, PASSWORD_MAX - 2);
+        return false;
+    }
+    return true;
+}

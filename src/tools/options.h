@@ -29,4 +29,8 @@ bool options_u32(const char *command, const char *option, const char *text, uint
 bool options_real(const char *command, const char *option, const char *text, double low,
                   double high, double *number_out);
 
+#define PASSWORD_MAX 512u
+/* The first line of a file; false after an error, which was printed. */
+bool options_password(const char *command, const char *path, char password_out[PASSWORD_MAX]);
+
 #endif

@@ -12,7 +12,7 @@ import unittest
 
 import redis
 
-from support import harness
+from support import harness, resp
 
 
 class Balancer:
@@ -36,6 +36,103 @@ class Balancer:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
+
+
+class Introductions(unittest.TestCase):
+    """Nodes that ask for a password, and what a client says of itself at each of them."""
+
+    PASSWORD = "of the nodes"
+
+    def setUp(self):
+        self.cluster = harness.Cluster(sets=["clients.requirepass=" + self.PASSWORD])
+        self.addCleanup(self.cluster.stop)
+        self.file = os.path.join(self.cluster.folder, "password")
+        with open(self.file, "w") as file:
+            file.write(self.PASSWORD + "\n")
+
+    def _balancer(self, *options):
+        balancer = Balancer(self.cluster, *options)
+        self.addCleanup(balancer.process.wait)
+        self.addCleanup(balancer.process.kill)
+        return balancer
+
+    def test_passwords(self):
+        balancer = self._balancer("--password-file", self.file)
+        harness.wait_until(
+            lambda: balancer.client(password=self.PASSWORD).info("balance")["mapped"] == 1, 20,
+            "the balancer has read the mapping")
+        client = balancer.client(password=self.PASSWORD, db=1)
+        for number in range(60):  # at all nodes
+            client.set("p%d" % number, number)
+        self.assertEqual(client.mget(*("p%d" % number for number in range(60))),
+                         [b"%d" % number for number in range(60)])
+        with resp.Client(balancer.port) as client:
+            client.must("HELLO", 3, "AUTH", "default", self.PASSWORD)
+            client.must("SELECT", 1)
+            for number in range(60):  # in the same protocol everywhere
+                self.assertIsInstance(client.must("CONFIG", "GET", "maxmemory"), resp.Map)
+                self.assertEqual(client.must("GET", "p%d" % number), b"%d" % number)
+        for wrong in ({}, {"password": "another"}, {"username": "nobody", "password": "x"}):
+            with self.assertRaises((redis.AuthenticationError, redis.ResponseError)):
+                balancer.client(db=1, **wrong).get("p1")
+        with resp.Client(balancer.port) as client:
+            for command in (("GET", "a"), ("INFO", "balance"), ("MULTI",), ("EXEC",),
+                            ("HELLO", 3), ("SELECT", 1)):
+                self.assertEqual(client.call(*command).code, "NOAUTH", command)
+            self.assertEqual(client.call("AUTH", "wrong").code, "WRONGPASS")
+            self.assertEqual(client.must("AUTH", self.PASSWORD), b"OK")
+            # What is refused changes nothing, wherever the next command goes.
+            self.assertEqual(client.call("AUTH", "wrong").code, "WRONGPASS")
+            client.must("SELECT", 1)
+            self.assertIsInstance(client.call("SELECT", 99), resp.Error)
+            for number in range(60):
+                self.assertEqual(client.must("GET", "p%d" % number), b"%d" % number)
+            self.assertEqual(client.must("RESET"), b"RESET")
+            for number in range(10):
+                self.assertEqual(client.call("GET", "p%d" % number).code, "NOAUTH")
+        with resp.Client(balancer.port) as client:
+            client.send_raw(b"*2\r\n$3\r\nGET\r\n$20000\r\n")
+            reply = client.read()
+            self.assertIsInstance(reply, resp.Error)  # a stranger may say less
+            self.assertTrue(client.at_end())
+
+    def test_inline_and_watched(self):
+        balancer = self._balancer("--password-file", self.file)
+        with resp.Client(balancer.port) as client:
+            client.send_raw(b'auth "of the nodes"\r\nselect "1"\r\n')
+            self.assertEqual([client.read(), client.read()], [b"OK", b"OK"])
+            for number in range(30):
+                client.must("SET", "w%d" % number, "one")
+            # After WATCH the node is fixed, and hears of the other space alone: the rest do later.
+            client.must("WATCH", "w1")
+            client.must("SELECT", 0)
+            client.must("UNWATCH")
+            for number in range(30):
+                self.assertIsNone(client.must("GET", "w%d" % number))
+            client.must("SELECT", 1)
+            client.must("MULTI")
+            client.must("INCR", "n")
+            self.assertIsInstance(client.call("SELECT", 0), resp.Error)
+            self.assertEqual(client.call("EXEC").code, "EXECABORT")
+            for number in range(30):
+                self.assertEqual(client.must("GET", "w%d" % number), b"one")
+            client.must("MULTI")
+            self.assertEqual(client.must("RESET"), b"RESET")
+            client.must("AUTH", self.PASSWORD)
+            self.assertIsInstance(client.call("EXEC"), resp.Error)
+
+    def test_without_its_own_password(self):
+        """Clients get on, without a mapping."""
+        balancer = self._balancer()
+        client = balancer.client(password=self.PASSWORD)
+        self.assertTrue(client.set("a", 1))
+        self.assertEqual(client.info("balance")["mapped"], 0)
+        for options in (("--user", "u"), ("--password-file", self.file + "none"),
+                        ("--password-file", os.devnull)):
+            status, _, err = harness.run([harness.PROGRAM, "balance", "--node", "127.0.0.1:1",
+                                          *options], check=False)
+            self.assertEqual(status, 2)
+            self.assertIn(b"password", err)
 
 
 class Balance(unittest.TestCase):
