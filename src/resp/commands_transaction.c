@@ -163,8 +163,8 @@ void serve_watch(struct resp_conn *conn)
     }
 }
 
-/* Between MULTI and EXEC it is queued, and then comes too late to matter, as in Redis. Who watches keys
- * of a space may say it in another, too. */
+/* Between MULTI and EXEC it is queued, and then comes too late to matter, as in Redis. Who watches
+ * keys of a space may say it in another, too. */
 void serve_unwatch(struct resp_conn *conn)
 {
     bool watches = conn->watches != NULL && conn->watches->n > 0;

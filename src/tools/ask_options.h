@@ -10,7 +10,6 @@
 #include "tools/node_report.h"
 #include "tools/options.h"
 
-
 enum ask_command { ASK_STATUS, ASK_RECOVER, ASK_SLOTS };
 
 struct ask_options {

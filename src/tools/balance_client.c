@@ -131,8 +131,8 @@ static void hang_up(struct client *c, uint32_t node)
     c->nodes[node] = (struct upstream){.fd = -1};
 }
 
-/* What the node has to hear before the commands, in front of them: AUTH, HELLO and SELECT, and MULTI.
- * Their replies are nobody's. */
+/* What the node has to hear before the commands, in front of them: AUTH, HELLO and SELECT, and
+ * MULTI. Their replies are nobody's. */
 struct prefix {
     uint8_t at[SAID_KINDS * REPLAY_BYTES + 32];
     uint32_t n, replies;

@@ -1,7 +1,7 @@
 /* Messages of the baseline on hostile bytes: what is taken for valid says the same when it is made
  * again, points into the message, and its answers drive a coordinator without breaking its
- * invariants. Input: messages, as docs/WIRE.md has them; the last bits of slot say from whom, of gen
- * how a transaction that is to be decided goes on. */
+ * invariants. Input: messages, as docs/WIRE.md has them; the last bits of slot say from whom, of
+ * gen how a transaction that is to be decided goes on. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
