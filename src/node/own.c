@@ -486,9 +486,12 @@ static bool is_replicated(const struct worker *w, uint8_t space, const struct ow
 {
     uint32_t have = nodeset_count(vector->readers & ~nodeset_of(w->node->config.self)) + 1;
     uint32_t shall = own_degree(w, space, vector);
-    uint32_t most = nodeset_count(w->view.operational);
+    uint32_t most = nodeset_count(w->view.live);
     uint32_t enough = (nodeset_count(w->view.configured) - 1) / 2 + 1;
     enough = shall < enough ? shall : enough;
+    if ((vector->degree & OWN_FRESH) != 0 && enough < 2) {
+        enough = 2; /* while it is marked as never written, it is not (R17) */
+    }
     return have >= (most < enough ? most : enough);
 }
 

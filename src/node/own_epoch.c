@@ -53,7 +53,9 @@ void own_epoch_adopt(struct worker *w)
         struct own_space *mine = &own->spaces[i];
         mine->recovered = false;
         mine->settled = false;
-        mine->epoch = (struct own_epoch){.moved = moved};
+        /* What has been sent since the sets changed counts. */
+        bool purged = moved && mine->epoch.moved && mine->epoch.purged;
+        mine->epoch = (struct own_epoch){.moved = moved, .purged = purged};
         step_all(w, i, OWN_EV_VIEW);
     }
     if (w->index == 0) {
@@ -98,6 +100,70 @@ static void go_on(struct worker *w, uint8_t i)
             step_all(w, i, OWN_EV_GO);
         }
     }
+}
+
+/* ---- Entries that speak for nothing ---- */
+
+struct purge {
+    struct worker *w;
+    uint8_t space;
+    bool whole; /* there was room for all that was found */
+};
+
+/* This node was no directory node of the object before the configured sets changed, and is none of
+ * its replicas: nobody has told it what became of the object. */
+static bool is_left_over(const struct worker *w, struct bytes key, const struct own_entry *entry)
+{
+    uint8_t self = w->node->config.self;
+    struct own_vector vector = own_masked(&entry->vector, &w->view);
+    return vector.owner != self && !nodeset_has(vector.readers, self) &&
+           !nodeset_has(own_directory(&w->own->base, own_portable(w, key)), self);
+}
+
+static void purge_visit(void *context, struct bytes key, uint64_t hash, const struct key_meta *meta,
+                        struct bytes value)
+{
+    struct purge *p = context;
+    struct own_entry entry = own_entry_of(meta, value);
+    if (is_left_over(p->w, key, &entry) && !own_walk_note(p->w, key, hash)) {
+        p->whole = false;
+    }
+}
+
+static void forget(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    struct store_ref ref;
+    uint64_t buffer[2];
+    store_lock(w->node->spaces[space].directory, w->directories[space], key, hash, &ref);
+    if (ref.object != NULL) {
+        struct key_meta meta = store_meta(&ref);
+        struct own_entry entry = own_entry_of(&meta, store_value_of(&ref, buffer, sizeof buffer));
+        if (is_left_over(w, key, &entry)) {
+            store_remove(&ref);
+        }
+    }
+    store_unlock(&ref);
+}
+
+/* Before this node says RECOVERED, and so before anybody sends it entries. True: it is done. */
+static bool purge(struct worker *w, uint8_t i)
+{
+    struct own_epoch *e = &w->own->spaces[i].epoch;
+    struct own_walk *walk = &w->own->walk;
+    for (uint32_t buckets = PUSH_BUCKETS; e->moved && !e->purged && buckets > 0; buckets--) {
+        struct purge p = {.w = w, .space = i, .whole = true};
+        walk->looks_n = 0;
+        walk->bytes_n = 0;
+        uint64_t next = store_walk(w->node->spaces[i].directory, w->directories[i], e->purge_cursor,
+                                   purge_visit, &p);
+        for (uint32_t at = 0; at < walk->looks_n; at++) {
+            const struct own_look *look = &walk->looks[at];
+            forget(w, i, bytes_of(walk->bytes + look->at, look->n), look->hash);
+        }
+        e->purge_cursor = p.whole ? next : e->purge_cursor;
+        e->purged = p.whole && next == 0;
+    }
+    return e->purged || !e->moved;
 }
 
 /* ---- Pushing entries ---- */
@@ -196,7 +262,7 @@ static void lead(struct worker *w, uint8_t i)
 {
     struct space *space = &w->node->spaces[i];
     struct own_epoch *e = &w->own->spaces[i].epoch;
-    if (!e->said_recovered && all_said(w, i, true)) {
+    if (!e->said_recovered && all_said(w, i, true) && purge(w, i)) {
         e->said_recovered = true;
         own_say(w, i, OWN_MSG_RECOVERED);
     }

@@ -78,8 +78,9 @@ struct own_walk {
 /* Of one space, worker 0's: what members said of the adopted epoch. */
 struct own_epoch {
     nodeset recovered, settled, pushed;
-    uint64_t push_cursor;
+    uint64_t push_cursor, purge_cursor;
     bool said_recovered, said_settled, said_pushed;
+    bool purged;    /* no entry is left that a change of the configured sets would make count */
     bool all_quiet; /* all workers here have settled */
     bool moved;     /* the configured sets have changed since own.base */
 };
@@ -196,6 +197,8 @@ uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vect
 /* Of an entry: nobody is left of those that had the object, and it had been written. */
 bool own_is_lost(const struct own_entry *entry, const struct view *view);
 void own_walk_restart(struct worker *w);
+/* Notes a key that was met on a walk over entries, in walk.looks; false: there is no room. */
+bool own_walk_note(struct worker *w, struct bytes key, uint64_t hash);
 void own_walk_poll(struct worker *w);
 uint64_t own_walk_deadline(const struct worker *w);
 /* OWN_ASIDE_INVITE, on the object's worker. */

@@ -106,7 +106,7 @@ static enum task task_of(const struct worker *w, uint8_t space, const struct see
                 return task;
             }
         }
-        bool room = (w->view.operational & ~replicas_of(o)) != 0;
+        bool room = (w->view.live & ~replicas_of(o)) != 0;
         return have < shall && room ? TASK_INVITE : have > shall ? TASK_TRIM : TASK_NONE;
     }
     if (o->vector.owner == NODE_NONE && nodeset_first(directory & w->view.operational) == self) {
@@ -228,7 +228,7 @@ void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t h
     nodeset directory = own_directory(&w->view, own_portable(w, key));
     switch (task_of(w, space, &o, directory)) {
     case TASK_INVITE:
-        invite(w, space, key, w->view.operational & ~replicas_of(&o), OWN_READER);
+        invite(w, space, key, w->view.live & ~replicas_of(&o), OWN_READER);
         break;
     case TASK_ELECT:
         invite(w, space, key, o.vector.readers & w->view.operational, OWN_OWNER);
@@ -257,11 +257,25 @@ void own_invite(struct worker *w, uint8_t space, struct bytes key, uint64_t hash
 {
     nodeset replicas = own_readers(w, space, key, hash) | nodeset_of(w->node->config.self);
     if (w->own->spaces[space].settled) {
-        invite(w, space, key, w->view.operational & ~replicas, OWN_READER);
+        invite(w, space, key, w->view.live & ~replicas, OWN_READER);
     }
 }
 
 /* ---- The walk ---- */
+
+bool own_walk_note(struct worker *w, struct bytes key, uint64_t hash)
+{
+    struct own_walk *walk = &w->own->walk;
+    if (walk->looks_n == OWN_LOOKS_MAX || key.n > OWN_LOOK_BYTES - walk->bytes_n) {
+        return false;
+    }
+    walk->looks[walk->looks_n++] = (struct own_look){.hash = hash, .at = walk->bytes_n, .n = key.n};
+    if (key.n > 0) {
+        memcpy(walk->bytes + walk->bytes_n, key.at, key.n);
+    }
+    walk->bytes_n += key.n;
+    return true;
+}
 
 static void visit(void *context, struct bytes key, uint64_t hash, const struct key_meta *meta,
                   struct bytes value)
@@ -276,15 +290,9 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
     if (task == TASK_NONE || (task == TASK_LOST && !walk->giving_up)) {
         return;
     }
-    if (walk->looks_n == OWN_LOOKS_MAX || key.n > OWN_LOOK_BYTES - walk->bytes_n) {
+    if (!own_walk_note(w, key, hash)) {
         walk->whole = false;
-        return;
     }
-    walk->looks[walk->looks_n++] = (struct own_look){.hash = hash, .at = walk->bytes_n, .n = key.n};
-    if (key.n > 0) {
-        memcpy(walk->bytes + walk->bytes_n, key.at, key.n);
-    }
-    walk->bytes_n += key.n;
 }
 
 static void look(struct worker *w, const struct own_look *look)

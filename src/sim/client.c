@@ -797,9 +797,9 @@ static bool may_fail(struct world *world, const struct sim_op *op)
         return !settled;
     case HK_ERR_LOST:
     case HK_ERR_LOSTSLOT:
-        if (owned_on(world) && owned_key_lost(world, owned_key(world, op->key))) {
-            world->owned.lost = true;
-            return true;
+        if (owned_on(world)) {
+            lost_note(world, op->key);
+            return !settled && lost_ever(world, op->key);
         }
         return homed_on(world) && (!settled || homed_key_lost(world, op->key));
     case HK_ERR_NOMEM:

@@ -21,6 +21,9 @@ static void audit(struct world *world, const struct deal *deal)
         money += deal->items[i].there ? deal->items[i].number : 0;
     }
     bool before = world->traders.opened_us == 0 || deal->begin_us <= world->traders.opened_us;
+    if (deal->end_us > lost_money_us(world, world->lives_n - 1)) {
+        return;
+    }
     world->result->stats.audits++;
     if (money != ACCOUNT_MONEY * n && (some || !before)) {
         char text[300];
@@ -89,16 +92,26 @@ static bool find_version(const struct versions *versions, const struct deal_item
     return !item->there || *version_out != 0;
 }
 
+/* Whether a key may be missing because the operator gave it up. To leave out what is seen of it
+ * then proves no less about the rest. */
+static bool may_be_emptied(const struct world *world, const struct deal *deal, uint32_t key,
+                           uint32_t life, bool writes)
+{
+    uint64_t end_us = deal->state == DEAL_OVER ? deal->end_us : UINT64_MAX;
+    return (writes ? deal->begin_us : end_us) > lost_traded_us(world, key, life);
+}
+
 /* Reads and writes of traded keys; what was watched was read at the moment of the deal, if that
  * took effect. Returns how many. */
-static uint32_t list_ops(const struct world *world, const struct deal *deal,
+static uint32_t list_ops(const struct world *world, const struct deal *deal, uint32_t life,
                          const struct versions *versions, struct txn_op *ops_out)
 {
     bool committed = deal->outcome == TXN_COMMITTED;
     uint32_t n = 0;
     for (uint32_t i = 0; i < deal->request.watches_n; i++) {
         const struct deal_item *item = &deal->watched[i];
-        if (item->key < world->setup.traded) {
+        if (item->key < world->setup.traded &&
+            !may_be_emptied(world, deal, item->key, life, false)) {
             ops_out[n++] = (struct txn_op){.kind = TXN_READ,
                                            .key = item->key,
                                            .value = item->there ? (uint64_t)item->number : 0,
@@ -108,10 +121,11 @@ static uint32_t list_ops(const struct world *world, const struct deal *deal,
     for (uint32_t i = 0; deal->kind != DEAL_FETCH && i < deal->request.ops_n; i++) {
         const struct deal_item *item = &deal->items[i];
         bool writes = deal->ops[i].kind == OP_SET;
-        if (item->key >= world->setup.traded) {
+        if (item->key >= world->setup.traded ||
+            may_be_emptied(world, deal, item->key, life, writes)) {
             continue;
         }
-        if (deal->kind == DEAL_CLAIM) {
+        if (deal->kind == DEAL_CLAIM && !may_be_emptied(world, deal, item->key, life, false)) {
             /* That it was written says that it had not been there. */
             ops_out[n++] = (struct txn_op){.kind = TXN_READ, .key = item->key};
         }
@@ -164,7 +178,7 @@ void deal_judge(struct world *world, uint32_t life)
     for (size_t i = 0; i < ts->deals_n; i++) {
         const struct deal *deal = ts->deals[i];
         uint32_t n =
-            is_wanted(world, deal, life) ? list_ops(world, deal, &versions, ops + used) : 0;
+            is_wanted(world, deal, life) ? list_ops(world, deal, life, &versions, ops + used) : 0;
         if (n == 0) {
             continue;
         }

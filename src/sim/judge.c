@@ -62,19 +62,21 @@ static struct history_op history_of(const struct world *world, const struct sim_
 static struct history gather(const struct world *world, bool registers_only, uint32_t life)
 {
     const struct clients *cs = &world->clients;
-    size_t most = cs->ops_n + world->homed.n + 1;
+    size_t most = cs->ops_n + world->homed.n + world->losses.n + 1;
     struct history history = {.ops = calloc(most, sizeof *history.ops)};
     HK_ASSERT(history.ops != NULL);
     for (size_t i = 0; i < cs->ops_n; i++) {
         const struct sim_op *op = &cs->ops[i];
-        bool only_register =
-            cs->keys[op->key].class == KEY_REGISTER && !homed_emptied(world, op->key, life);
+        bool only_register = cs->keys[op->key].class == KEY_REGISTER &&
+                             !homed_emptied(world, op->key, life) &&
+                             !lost_emptied(world, op->key, life);
         if (is_wanted(world, op, life) && (!registers_only || only_register)) {
             history.ops[history.n++] = history_of(world, op);
         }
     }
     if (!registers_only) {
         history.n += homed_deletions(world, life, cs->n, history.ops + history.n);
+        history.n += lost_deletions(world, life, cs->n, history.ops + history.n);
     }
     return history;
 }

@@ -240,7 +240,8 @@ void operator_round(struct world *world)
 {
     world->operator.planned = false;
     bool busy = look_after_loss(world) || look_after_size(world);
-    bool lost = homed_on(world) && world->operator.lost_us == 0 && homed_look(world);
+    bool lost = world->operator.lost_us == 0 && homed_on(world) && homed_look(world);
+    lost = (world->operator.lost_us == 0 && owned_on(world) && lost_look(world)) || lost;
     if (busy || lost) {
         operator_wake(world);
     }

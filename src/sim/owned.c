@@ -61,8 +61,7 @@ static bool is_member(const struct view *view, const struct machine *m)
     return m->node != NULL && view_has(view, m->id, m->nonce);
 }
 
-/* Whether the node may answer at all. */
-static bool may_answer(const struct world *world, const struct view *view, const struct machine *m)
+bool owned_may_answer(const struct world *world, const struct view *view, const struct machine *m)
 {
     return m->node != NULL && view_operational(view, m->id, m->nonce) &&
            machine_clock(m, world->now_us) < world->ghost.lease_until_us[m->place];
@@ -153,7 +152,7 @@ static void look_at_key(struct world *world, struct bytes key)
     uint32_t n = 0;
     for (uint8_t i = 0; view != NULL && i < world->setup.machines; i++) {
         const struct machine *m = &world->machines[i];
-        if (!may_answer(world, view, m) || m->busy > 0) {
+        if (!owned_may_answer(world, view, m) || m->busy > 0) {
             continue; /* who is held up within a poll may hold a lock */
         }
         sights[n] = see(m, key);
@@ -174,6 +173,7 @@ void owned_polled(struct machine *m)
     for (uint32_t i = 0; i < LOOK_KEYS; i++) {
         owned->next_key = (owned->next_key + 1) % owned_keys(world);
         look_at_key(world, owned_key(world, owned->next_key));
+        lost_note(world, owned->next_key);
     }
 }
 
@@ -229,10 +229,37 @@ bool owned_whole(const struct world *world, uint8_t node)
     return true;
 }
 
-bool owned_key_lost(const struct world *world, struct bytes key)
+enum owned_fate owned_fate(const struct world *world, struct bytes key, nodeset *holders_out)
 {
-    bool known = false;
-    return holders(world, key, &known) == 0;
+    const struct view *view = ghost_newest(world);
+    struct own_entry newest = {.ts = 0};
+    nodeset have = 0;
+    if (view == NULL) {
+        return OWNED_UNSEEN;
+    }
+    for (uint8_t i = 0; i < world->setup.machines; i++) {
+        const struct machine *m = &world->machines[i];
+        struct owned_look look;
+        if (m->busy > 0) {
+            return OWNED_UNSEEN;
+        }
+        if (!is_member(view, m)) {
+            continue;
+        }
+        node_owned_look(m->node, 0, m->eye, m->eye_entries, key, &look);
+        have |= look.have ? nodeset_of(i) : 0;
+        /* What a reader has kept may be of an object that is forgotten. */
+        bool counts = nodeset_has(look.directory, i) && look.entry.ts > newest.ts;
+        newest = counts ? look.entry : newest;
+    }
+    struct own_vector vector = own_masked(&newest.vector, view);
+    nodeset named = vector.readers | (vector.owner < NODES_MAX ? nodeset_of(vector.owner) : 0);
+    bool fresh = newest.vector.readers == 0 && (newest.vector.degree & OWN_FRESH) != 0;
+    *holders_out = have & named;
+    if (newest.ts == 0 || (named == 0 && fresh)) {
+        return OWNED_NEVER;
+    }
+    return named != 0 ? OWNED_HELD : OWNED_LOST;
 }
 
 /* ---- In the end ---- */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/nodeset.h"
 #include "sim/machine.h"
 #include "sim/text.h"
 
@@ -15,7 +16,14 @@ struct world;
 
 struct owned {
     uint32_t next_key; /* that is looked at */
-    bool lost;         /* an object has lost all its replicas, as far as anybody could see */
+};
+
+/* What members of the newest view say of an object. */
+enum owned_fate {
+    OWNED_UNSEEN, /* not all of them can be looked at now */
+    OWNED_NEVER,  /* it was not written, or everything about it is forgotten */
+    OWNED_HELD,   /* its newest vector names live members */
+    OWNED_LOST,   /* it names nobody who lives */
 };
 
 bool owned_on(const struct world *world);
@@ -28,8 +36,11 @@ void owned_polled(struct machine *machine);
 bool owned_may_lose(const struct world *world, uint8_t node);
 /* Whether the member has a replica of every object. */
 bool owned_whole(const struct world *world, uint8_t node);
-/* Whether a member says that the object is lost, and no member has it indeed. */
-bool owned_key_lost(const struct world *world, struct bytes key);
+/* holders_out: of HELD, who has it. */
+enum owned_fate owned_fate(const struct world *world, struct bytes key, nodeset *holders_out);
+/* Whether the machine's node may answer at all. */
+bool owned_may_answer(const struct world *world, const struct view *view,
+                      const struct machine *machine);
 /* When all is over. why_out: of the first object that is not as it should be. */
 bool owned_equal(const struct world *world, struct text *why_out);
 

@@ -108,6 +108,10 @@ static const char *not_whole(struct world *world, uint8_t *node_out)
             return "still has a process of old";
         }
     }
+    if (owned_on(world) && lost_any(world)) {
+        *node_out = nodeset_first(world->operator.wanted);
+        return "knows of lost objects, as others do";
+    }
     for (nodeset rest = world->operator.wanted; rest != 0; rest &= rest - 1) {
         *node_out = nodeset_first(rest);
         const char *missing = not_serving(world, *node_out);
@@ -184,12 +188,8 @@ static void not_well(struct world *world)
     if (world->phase == PHASE_EQUAL) {
         (void)replicas_equal(world, &why);
     }
-    if (ghost_stranded(world) || world->owned.lost ||
-        (world->setup.sequential && ghost_turned_over(world))) {
-        world_end(world, SIM_STRANDED, "%s:%s",
-                  world->owned.lost ? "an object has lost all its replicas"
-                                    : "a majority of the members is gone",
-                  text_string(&why));
+    if (ghost_stranded(world) || (world->setup.sequential && ghost_turned_over(world))) {
+        world_end(world, SIM_STRANDED, "a majority of the members is gone:%s", text_string(&why));
     } else {
         world_violation(world, "faults ended %" PRIu64 " ms ago, and the world does not %s:%s",
                         (world->now_us - world->healed_us) / 1000, wants[world->phase],
@@ -413,6 +413,7 @@ void world_new_life(struct world *world)
     ghost_forget(world);
     crowd_forget(world);
     traders_forget(world);
+    lost_forget(world);
 }
 
 /* ---- Beginning and end ---- */
@@ -467,6 +468,7 @@ static void world_deinit(struct world *world)
     death_deinit(world);
     ghost_deinit(&world->ghost);
     homed_deinit(&world->homed);
+    lost_deinit(world);
 }
 
 static void sum_up(struct world *world)

@@ -488,14 +488,16 @@ static void answered_well(struct world *world, struct deal *deal, struct trader 
     }
 }
 
-static bool any_lost(const struct world *world, const struct deal *deal)
+static bool any_lost(struct world *world, const struct deal *deal)
 {
-    for (uint32_t i = 0; i < deal->request.ops_n; i++) {
-        if (owned_key_lost(world, deal->ops[i].key)) {
-            return true;
-        }
+    bool any = false;
+    for (uint32_t i = 0; i < world->setup.traded + world->setup.accounts; i++) {
+        lost_note(world, world->clients.keys_n + i);
     }
-    return false;
+    for (uint32_t i = 0; i < deal->request.ops_n; i++) {
+        any = any || lost_ever(world, world->clients.keys_n + deal->items[i].key);
+    }
+    return any || deal->kind == DEAL_RENAME; /* whose second key is no item */
 }
 
 /* Whether an honest node may give this error. */
@@ -509,8 +511,7 @@ static bool may_fail(struct world *world, const struct deal *deal)
     case HK_ERR_LOADING:
         return !settled;
     case HK_ERR_LOST:
-        world->owned.lost = any_lost(world, deal) || world->owned.lost;
-        return world->owned.lost;
+        return !settled && any_lost(world, deal);
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:
     case HK_ERR_BUSY: /* contention outlasted its patience: try again */

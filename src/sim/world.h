@@ -13,6 +13,7 @@
 #include "sim/ghost.h"
 #include "sim/heap.h"
 #include "sim/homed.h"
+#include "sim/lost.h"
 #include "sim/machine.h"
 #include "sim/network.h"
 #include "sim/operator.h"
@@ -78,6 +79,7 @@ struct world {
     struct ghost ghost;
     struct homed homed;
     struct owned owned;
+    struct losses losses;
     struct death death;
     struct trace trace;
     /* Streams of chance of their own, so that what one part draws does not shift the others. */

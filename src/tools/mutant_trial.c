@@ -104,6 +104,7 @@ static void run_seeds(const struct mutant_trial *trial, struct shared *shared)
         bound(SEED_SECONDS_MAX);
         sim_run(&config, outcome->seed, &result);
         outcome->ran++;
+        outcome->stranded += result.verdict != SIM_SOUND && result.verdict != SIM_VIOLATION;
         if (result.verdict == SIM_VIOLATION) {
             outcome->end = end_of(&result);
             say_how(&result, outcome->how);

@@ -43,6 +43,7 @@ struct mutant_outcome {
     uint32_t depth;     /* explorer: steps of the shortest execution */
     uint64_t ran;       /* seeds that came to an end, or states */
     uint32_t uncounted; /* runs that crashed */
+    uint32_t stranded;  /* seeds that came to an end that proves nothing */
     char how[MUTANT_HOW_BYTES];
 };
 

@@ -52,7 +52,8 @@ struct hunt {
 
 /* ---- In the process of one job ---- */
 
-/* Whether the code as it is passes what showed the mutant. */
+/* Whether the code as it is passes what showed the mutant. A run that is stranded, or too hard to
+ * judge, passes nothing. */
 static bool is_sound(const struct hunt *hunt, const struct mutant_trial *trial,
                      const struct mutant_outcome *outcome, bool *sound_out)
 {
@@ -73,7 +74,7 @@ static bool is_sound(const struct hunt *hunt, const struct mutant_trial *trial,
     if (!mutant_try(&as_it_is, &result)) {
         return false;
     }
-    *sound_out = result.end == MUTANT_MISSED;
+    *sound_out = result.end == MUTANT_MISSED && result.stranded == 0;
     if (*sound_out && known != NULL) {
         *known = as_it_is.states_max;
     }
