@@ -1,0 +1,400 @@
+#include "store/record.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "store/record_state.h"
+
+/* lengths: key 17 bits, value 27 bits, then whether the value is out of line. */
+#define LENGTHS_VALUE_AT 17u
+#define LENGTHS_KEY_MASK (((uint64_t)1 << LENGTHS_VALUE_AT) - 1u)
+#define LENGTHS_VALUE_MASK (((uint64_t)1 << 27) - 1u)
+#define LENGTHS_BLOB ((uint64_t)1 << 44)
+_Static_assert(STORE_KEY_MAX <= LENGTHS_KEY_MASK && STORE_VALUE_MAX <= LENGTHS_VALUE_MASK,
+               "lengths fit");
+
+static uint64_t word_load(const _Atomic uint64_t *word)
+{
+    /* acquire: pairs with word_store; who sees a later write's word sees the version that it
+     * began with (docs/STORE.md, S1). */
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static void word_store(_Atomic uint64_t *word, uint64_t v)
+{
+    /* release: pairs with word_load. */
+    atomic_store_explicit(word, v, memory_order_release);
+}
+
+static bool version_same(const struct record *r, uint64_t version)
+{
+    /* relaxed: the acquires of the data keep it behind them. */
+    return atomic_load_explicit(&r->version, memory_order_relaxed) == version;
+}
+
+/* Bytes at, at + 8 of a key or value as they stand in a cell. */
+static uint64_t piece(struct bytes b, uint32_t at)
+{
+    uint64_t word = 0;
+    memcpy(&word, b.at + at, b.n - at < 8u ? b.n - at : 8u);
+    return word;
+}
+
+static uint32_t key_words(uint32_t key_bytes)
+{
+    return key_bytes > RECORD_KEY_INLINE ? 1u : (key_bytes + 7u) / 8u;
+}
+
+/* Whether a value stays in a cell, behind a key. */
+static bool value_fits(const struct record_cell *cell, uint32_t key_bytes, uint32_t value_bytes)
+{
+    return value_bytes <= STORE_INLINE_MAX &&
+           RECORD_HEADER_WORDS + key_words(key_bytes) + (value_bytes + 7u) / 8u <= cell->words;
+}
+
+/* ---- Blobs ---- */
+
+static uint64_t blob_create(struct store_thread *thread, struct bytes bytes)
+{
+    struct blob *blob = memory_take(&thread->memory, blob_allocated(bytes.n), MEMORY_NORMAL);
+    if (blob == NULL) {
+        return 0;
+    }
+    *blob = (struct blob){.bytes = bytes.n};
+    if (bytes.n > 0) {
+        memcpy(blob_at(blob), bytes.at, bytes.n);
+    }
+    return (uint64_t)(uintptr_t)blob;
+}
+
+static struct blob *blob_of(uint64_t address)
+{
+    return (struct blob *)(uintptr_t)address;
+}
+
+static void blob_give(struct store_thread *thread, uint64_t address)
+{
+    if (address != 0) {
+        memory_give(&thread->memory, blob_of(address), blob_allocated(blob_of(address)->bytes));
+    }
+}
+
+static void blob_retire(struct store_thread *thread, uint64_t address)
+{
+    if (address != 0) {
+        retire_blob(&thread->retire, blob_of(address));
+    }
+}
+
+/* ---- The parts of a cell, by who may write it ---- */
+
+/* blob is the value's, 0 if it stays in the cell. */
+static void put_value(struct record *r, uint32_t key_bytes, struct bytes value, uint64_t blob)
+{
+    _Atomic uint64_t *words = record_words(r) + key_words(key_bytes);
+    word_store(&r->lengths,
+               key_bytes | (uint64_t)value.n << LENGTHS_VALUE_AT | (blob != 0 ? LENGTHS_BLOB : 0));
+    if (blob != 0) {
+        word_store(words, blob);
+        return;
+    }
+    for (uint32_t at = 0; at < value.n; at += 8u) {
+        word_store(&words[at / 8u], piece(value, at));
+    }
+}
+
+static void put_key(struct record *r, struct bytes key, uint64_t blob)
+{
+    _Atomic uint64_t *words = record_words(r);
+    if (blob != 0) {
+        word_store(words, blob);
+        return;
+    }
+    for (uint32_t at = 0; at < key.n; at += 8u) {
+        word_store(&words[at / 8u], piece(key, at));
+    }
+}
+
+/* The addresses of what is out of line; 0 if nothing is. */
+static uint64_t key_blob(const struct record *r)
+{
+    struct record *own = (struct record *)(uintptr_t)r;
+    bool out = (word_load(&r->lengths) & LENGTHS_KEY_MASK) > RECORD_KEY_INLINE;
+    return out ? word_load(record_words(own)) : 0;
+}
+
+static uint64_t value_blob(const struct record *r)
+{
+    struct record *own = (struct record *)(uintptr_t)r;
+    uint64_t lengths = word_load(&r->lengths);
+    uint32_t key_bytes = (uint32_t)(lengths & LENGTHS_KEY_MASK);
+    return (lengths & LENGTHS_BLOB) != 0 ? word_load(record_words(own) + key_words(key_bytes)) : 0;
+}
+
+/* ---- Checking a hint ---- */
+
+enum has_key { KEY_SAME, KEY_OTHER, KEY_CHANGED };
+
+/* version is what the cell had; the key is compared word by word, or, out of line, in its blob,
+ * once it is certain that the address was the record's. */
+static enum has_key has_key(const struct record_cell *cell, uint64_t version, struct bytes key)
+{
+    struct record *r = cell->record;
+    uint64_t lengths = word_load(&r->lengths);
+    bool same = (lengths & LENGTHS_KEY_MASK) == key.n;
+    if (same && key.n > RECORD_KEY_INLINE) {
+        uint64_t blob = word_load(record_words(r));
+        if (!version_same(r, version)) {
+            return KEY_CHANGED;
+        }
+        return memcmp(blob_at(blob_of(blob)), key.at, key.n) == 0 ? KEY_SAME : KEY_OTHER;
+    }
+    /* A cell that begins another life may look as if it had a key that is too long for it. */
+    same = same && RECORD_HEADER_WORDS + key_words(key.n) + RECORD_VALUE_WORDS_MIN <= cell->words;
+    for (uint32_t at = 0; same && at < key.n; at += 8u) {
+        same = word_load(&record_words(r)[at / 8u]) == piece(key, at);
+    }
+    if (same) {
+        return KEY_SAME;
+    }
+    return version_same(r, version) ? KEY_OTHER : KEY_CHANGED;
+}
+
+/* Waits for a writer. false: the cell is not in the life that the hint is of. */
+static bool read_version(const struct record_cell *cell, uint64_t hint, uint64_t *version_out)
+{
+    for (uint32_t turns = 0;; spin_wait(&turns)) {
+        /* acquire: pairs with the releases of unlock and record_create. */
+        uint64_t version = atomic_load_explicit(&cell->record->version, memory_order_acquire);
+        if (!version_is_of(version, hint)) {
+            return false;
+        }
+        if ((version & VERSION_WRITING) == 0) {
+            *version_out = version;
+            return true;
+        }
+    }
+}
+
+bool record_is(const struct records *records, uint64_t hint, struct bytes key)
+{
+    struct record_cell cell;
+    uint64_t version;
+    if (!record_cell_at(records, hint_slot(hint), &cell)) {
+        return false;
+    }
+    for (uint32_t turns = 0; read_version(&cell, hint, &version); spin_wait(&turns)) {
+        enum has_key has = has_key(&cell, version, key);
+        if (has == KEY_SAME && version_same(cell.record, version)) {
+            return true;
+        }
+        if (has == KEY_OTHER) {
+            return false;
+        }
+    }
+    return false;
+}
+
+_Atomic uint64_t *record_lock(const struct records *records, uint64_t hint)
+{
+    struct record_cell cell;
+    return record_cell_at(records, hint_slot(hint), &cell) ? &cell.record->lock : NULL;
+}
+
+/* Finds the record and keeps other writers out. */
+static int lock_record(const struct records *records, uint64_t hint, struct bytes key,
+                       struct record_cell *cell_out, uint64_t *version_out)
+{
+    if (!record_cell_at(records, hint_slot(hint), cell_out)) {
+        return HK_ERR_NOTFOUND;
+    }
+    for (uint32_t turns = 0; read_version(cell_out, hint, version_out); spin_wait(&turns)) {
+        uint64_t version = *version_out;
+        enum has_key has = has_key(cell_out, version, key);
+        if (has == KEY_OTHER) {
+            return HK_ERR_NOTFOUND;
+        }
+        /* acquire: pairs with the release in unlock. The data's releases order this before them. */
+        if (has == KEY_SAME && atomic_compare_exchange_strong_explicit(
+                                   &cell_out->record->version, &version, version | VERSION_WRITING,
+                                   memory_order_acquire, memory_order_relaxed)) {
+            return HK_OK;
+        }
+    }
+    return HK_ERR_NOTFOUND;
+}
+
+static void unlock(struct record *r, uint64_t version)
+{
+    /* release: pairs with the acquire in read_version. */
+    atomic_store_explicit(&r->version, version, memory_order_release);
+}
+
+/* ---- The contract ---- */
+
+static int sizes_invalid(const struct records *records, struct bytes key, struct bytes value)
+{
+    if (key.n == 0) {
+        return HK_ERR_INVALID;
+    }
+    return key.n > STORE_KEY_MAX || value.n > records->store->value_bytes_max ? HK_ERR_TOOBIG
+                                                                              : HK_OK;
+}
+
+/* What a new record needs besides its cell. */
+static int take_blobs(struct store_thread *thread, struct bytes key, struct bytes value,
+                      uint64_t *key_out, uint64_t *value_out)
+{
+    *key_out = *value_out = 0;
+    if (key.n > RECORD_KEY_INLINE) {
+        *key_out = blob_create(thread, key);
+        if (*key_out == 0) {
+            return HK_ERR_NOMEM;
+        }
+    }
+    if (value.n > STORE_INLINE_MAX) {
+        *value_out = blob_create(thread, value);
+        if (*value_out == 0) {
+            blob_give(thread, *key_out);
+            return HK_ERR_NOMEM;
+        }
+    }
+    return HK_OK;
+}
+
+int record_create(struct records *records, struct store_thread *thread, struct bytes key,
+                  struct bytes value, uint64_t *hint_out)
+{
+    HK_CHECK(epoch_is_online(&records->store->epoch, thread->slot));
+    uint64_t key_out, value_out, slot;
+    int err = sizes_invalid(records, key, value);
+    if (err == HK_OK) {
+        err = take_blobs(thread, key, value, &key_out, &value_out);
+    }
+    if (err != HK_OK) {
+        return err;
+    }
+    uint32_t value_words = value_out != 0 ? 0 : (value.n + 7u) / 8u;
+    value_words = value_words > RECORD_VALUE_WORDS_MIN ? value_words : RECORD_VALUE_WORDS_MIN;
+    struct record_cell cell;
+    size_t bytes = 8u * (size_t)(RECORD_HEADER_WORDS + key_words(key.n) + value_words);
+    err = record_cell_take(records, thread, bytes, &slot, &cell);
+    if (err != HK_OK) {
+        blob_give(thread, key_out);
+        blob_give(thread, value_out);
+        return err;
+    }
+    struct record *r = cell.record;
+    put_key(r, key, key_out);
+    put_value(r, key.n, value, value_out);
+    /* relaxed: nobody else writes a cell that is not live. */
+    uint64_t version = atomic_load_explicit(&r->version, memory_order_relaxed);
+    uint32_t generation = version_generation(version) + 1u;
+    version = version_next(version) & (VERSION_LIVE - 1u);
+    unlock(r, version | VERSION_LIVE | (uint64_t)generation << VERSION_GENERATION_AT);
+    *hint_out = hint_make(slot, generation);
+    return HK_OK;
+}
+
+/* Reads a value whose version is checked afterwards; false if no such value can be there. */
+static bool copy_value(const struct record_cell *cell, uint32_t key_bytes, void *buffer,
+                       uint32_t capacity, uint64_t *blob_out, struct bytes *value_out)
+{
+    const _Atomic uint64_t *words = record_words(cell->record) + key_words(key_bytes);
+    uint64_t lengths = word_load(&cell->record->lengths);
+    uint32_t n = (uint32_t)(lengths >> LENGTHS_VALUE_AT & LENGTHS_VALUE_MASK);
+    *blob_out = 0;
+    *value_out = bytes_of(buffer, n);
+    if ((lengths & LENGTHS_BLOB) != 0) {
+        *blob_out = word_load(words);
+        return true;
+    }
+    if (!value_fits(cell, key_bytes, n)) {
+        return false;
+    }
+    if (n > capacity) {
+        value_out->at = NULL;
+        return true;
+    }
+    for (uint32_t i = 0; i < (n + 7u) / 8u; i++) {
+        ((uint64_t *)buffer)[i] = word_load(&words[i]);
+    }
+    return true;
+}
+
+int record_read(const struct records *records, struct store_thread *thread, uint64_t hint,
+                struct bytes key, void *buffer, uint32_t capacity, struct bytes *value_out)
+{
+    HK_CHECK(epoch_is_online(&records->store->epoch, thread->slot));
+    (void)thread;
+    struct record_cell cell;
+    uint64_t version, blob;
+    if (!record_cell_at(records, hint_slot(hint), &cell)) {
+        return HK_ERR_NOTFOUND;
+    }
+    for (uint32_t turns = 0; read_version(&cell, hint, &version); spin_wait(&turns)) {
+        enum has_key has = has_key(&cell, version, key);
+        if (has == KEY_OTHER) {
+            return HK_ERR_NOTFOUND;
+        }
+        if (has == KEY_CHANGED || !copy_value(&cell, key.n, buffer, capacity, &blob, value_out) ||
+            !version_same(cell.record, version)) {
+            continue;
+        }
+        if (blob != 0) {
+            /* Checked: it was the record's, so it stays until this thread is quiescent. */
+            value_out->at = blob_at(blob_of(blob));
+        }
+        return value_out->at == NULL && value_out->n > capacity ? HK_ERR_TOOBIG : HK_OK;
+    }
+    return HK_ERR_NOTFOUND;
+}
+
+int record_write(struct records *records, struct store_thread *thread, uint64_t hint,
+                 struct bytes key, struct bytes value)
+{
+    HK_CHECK(epoch_is_online(&records->store->epoch, thread->slot));
+    struct record_cell cell;
+    uint64_t version, blob = 0;
+    int err = sizes_invalid(records, key, value);
+    if (err != HK_OK) {
+        return err;
+    }
+    if (!record_cell_at(records, hint_slot(hint), &cell)) {
+        return HK_ERR_NOTFOUND;
+    }
+    if (!value_fits(&cell, key.n, value.n)) {
+        blob = blob_create(thread, value);
+        if (blob == 0) {
+            return HK_ERR_NOMEM;
+        }
+    }
+    err = lock_record(records, hint, key, &cell, &version);
+    if (err != HK_OK) {
+        blob_give(thread, blob);
+        return err;
+    }
+    uint64_t old = value_blob(cell.record);
+    put_value(cell.record, key.n, value, blob);
+    unlock(cell.record, version_next(version));
+    blob_retire(thread, old);
+    return HK_OK;
+}
+
+int record_free(struct records *records, struct store_thread *thread, uint64_t hint,
+                struct bytes key)
+{
+    HK_CHECK(epoch_is_online(&records->store->epoch, thread->slot));
+    struct record_cell cell;
+    uint64_t version;
+    int err = lock_record(records, hint, key, &cell, &version);
+    if (err != HK_OK) {
+        return err;
+    }
+    uint64_t old_key = key_blob(cell.record), old_value = value_blob(cell.record);
+    unlock(cell.record, version_next(version) & ~VERSION_LIVE);
+    blob_retire(thread, old_key);
+    blob_retire(thread, old_value);
+    record_cell_give(records, hint_slot(hint), &cell);
+    return HK_OK;
+}
