@@ -88,8 +88,8 @@ struct record_class {
     _Atomic uint64_t spent;
 };
 
-/* Of the root: the addresses of pages. Of a page: the addresses of slabs, each with its class in the
- * bits that are 0 in it. 0: none yet. */
+/* Of the root: the addresses of pages. Of a page: the addresses of slabs, each with its class in
+ * the bits that are 0 in it. 0: none yet. */
 struct record_page {
     _Atomic uint64_t entries[RECORD_PAGE_SLABS];
 };

@@ -238,7 +238,7 @@ static void test_counts_come_round(void **state)
     fixture_close(&s.fixture);
 }
 
-/* Hints come from other machines: whatever they are, they answer for the right key or not at all. */
+/* Hints come from other machines: any of them answers for the right key, or not at all. */
 static void test_invented_hints(void **state)
 {
     (void)state;
