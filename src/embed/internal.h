@@ -27,6 +27,7 @@ struct hk_slot {
     struct hk_read *read;   /* ... or here, for a key of a batch; both NULL: `done` gets it */
     struct hk_result result;
     struct hk_txn *txn; /* whose request it is, until it is answered */
+    bool ahead;         /* it was committed by this thread, and is to become reliable */
     bool keeps;         /* who waits for it frees it, having looked at its memory */
     bool dropped;       /* nobody waits for it any more */
 };
@@ -41,6 +42,8 @@ struct hk_session {
     uint32_t waited_n;        /* of those that wait: not answered yet */
     uint32_t updates_n;       /* in flight; each key that a transaction writes counts */
     uint32_t txns_n;          /* transactions in flight */
+    uint32_t flying_n;        /* slots that are not answered ... */
+    uint32_t ahead_n;         /* ... and those of them that are `ahead` */
     uint32_t dropped_n;       /* operations that are not answered, and that nobody waits for */
     uint32_t transacts;       /* bits of the spaces that have transactions */
     struct hk_txn *txn_spare; /* that is over; its memory serves the next one */
@@ -123,6 +126,8 @@ int operation_bytes(struct hk_bytes bytes, size_t most) __attribute__((warn_unus
 /* Hands what the slot holds to the worker; on an error the slot is spare again, and its txn the
  * caller's. */
 int operation_submit(struct hk_session *s, uint32_t slot) __attribute__((warn_unused_result));
+/* The same of a transaction that this thread has committed, which its worker has in hand. */
+void operation_ahead(struct hk_session *s, uint32_t slot);
 /* The same with an operation. */
 int operation_begin(struct hk_session *s, uint32_t slot, const struct op *op, void *buffer,
                     size_t capacity) __attribute__((warn_unused_result));

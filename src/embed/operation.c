@@ -46,6 +46,7 @@ uint32_t operation_slot(struct hk_session *s)
     s->slots[slot].into = NULL;
     s->slots[slot].read = NULL;
     s->slots[slot].txn = NULL;
+    s->slots[slot].ahead = false;
     s->slots[slot].keeps = false;
     s->slots[slot].dropped = false;
     return slot;
@@ -78,7 +79,7 @@ static void note_updates(struct hk_session *s, uint32_t slot, bool begins)
 {
     const struct local_slot *local = local_slot(s->local, slot);
     const struct hk_txn *t = s->slots[slot].txn;
-    if (local->txn == NULL && op_updates(&local->op)) {
+    if (local->txn == NULL && local->committed.nonce == 0 && op_updates(&local->op)) {
         note_update(s, own_list(local->op.space, local->op.key), begins);
     }
     for (uint32_t i = 0; t != NULL && i < t->request.ops_n; i++) {
@@ -94,8 +95,17 @@ int operation_submit(struct hk_session *s, uint32_t slot)
         operation_free(s, slot);
     } else {
         note_updates(s, slot, true);
+        s->flying_n++;
     }
     return err;
+}
+
+void operation_ahead(struct hk_session *s, uint32_t slot)
+{
+    note_updates(s, slot, true);
+    s->slots[slot].ahead = true;
+    s->flying_n++;
+    s->ahead_n++;
 }
 
 int operation_begin(struct hk_session *s, uint32_t slot, const struct op *op, void *buffer,
@@ -104,6 +114,7 @@ int operation_begin(struct hk_session *s, uint32_t slot, const struct op *op, vo
     struct local_slot *local = local_slot(s->local, slot);
     local->op = *op;
     local->txn = NULL;
+    local->committed.nonce = 0;
     local->buffer = buffer;
     local->capacity = capacity;
     return operation_submit(s, slot);
@@ -135,7 +146,7 @@ static struct hk_result result_of(const struct local_slot *local)
 {
     const struct answer *a = &local->answer;
     struct hk_result r = {.err = HK_OK, .version = local->version};
-    if (local->txn != NULL) {
+    if (local->txn != NULL || local->committed.nonce != 0) {
         r.err = txn_error(a);
         return r;
     }
@@ -170,6 +181,8 @@ void operation_take(struct hk_session *s)
         struct hk_slot *mine = &s->slots[slot];
         struct hk_result result = result_of(local);
         note_updates(s, slot, false);
+        s->flying_n--;
+        s->ahead_n -= mine->ahead;
         transaction_end(mine->txn);
         if (mine->dropped) {
             s->dropped_n--;

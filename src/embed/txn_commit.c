@@ -1,5 +1,7 @@
-/* The end of a transaction: its request goes to the session's worker, which does it in one step if
- * all that was read is still so. One that wrote nothing looks again at what it has read, here. */
+/* The end of a transaction. One that wrote nothing looks again at what it has read. One whose keys
+ * are all here and at rest is committed by this thread, and only its replication is the worker's.
+ * Any other goes to the session's worker as a request, which does it in one step if all that was
+ * read is still so. */
 #include "embed/internal.h"
 
 #include <string.h>
@@ -63,6 +65,74 @@ static int submit(struct hk_txn *t, uint32_t slot)
     return err;
 }
 
+/* ---- On this thread ---- */
+
+/* The keys as node_commit wants them; NULL: no memory. */
+static struct node_commit_key *make_keys(struct hk_txn *t)
+{
+    struct node_commit_key *keys = transaction_memory(t, t->items_n * sizeof *keys);
+    struct op *ops = transaction_memory(t, (t->writes_n + 1u) * sizeof *ops);
+    uint32_t ops_n = 0;
+    if (keys == NULL || ops == NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < t->items_n; i++) {
+        const struct txn_item *item = &t->items[i];
+        keys[i] = (struct node_commit_key){
+            .key = item->key, .watched = item->read, .version = item->version};
+        if (item->written) {
+            ops[ops_n] = op_of(t, item);
+            keys[i].op = &ops[ops_n++];
+        }
+    }
+    return keys;
+}
+
+/* Commits it, if this thread can: NODE_COMMIT_ASK: it cannot. The order of a session is that of one
+ * pipeline: nothing of it may be under way elsewhere. */
+static enum node_commit_answer commit_here(struct hk_txn *t, uint32_t slot)
+{
+    struct hk_session *s = t->session;
+    struct op op = {.kind = OP_GET, .space = t->space};
+    if (s->flying_n != s->ahead_n || t->items_n > NODE_COMMIT_KEYS_MAX || t->items_n == 0) {
+        return NODE_COMMIT_ASK;
+    }
+    struct node_commit_key *keys = make_keys(t);
+    if (keys == NULL) {
+        return NODE_COMMIT_ASK;
+    }
+    *local_slot(s->local, slot) = (struct local_slot){.op = op};
+    enum node_commit_answer answer =
+        local_commit(s->local, slot, clock_boot_us(), t->items_n, keys);
+    if (answer == NODE_COMMIT_SLOT) {
+        s->slots[slot].txn = t;
+        operation_ahead(s, slot);
+    }
+    return answer;
+}
+
+/* True: it is on its way, and the slot's. False: it has ended, as *err_out says, and the slot is
+ * spare. */
+static bool begin_commit(struct hk_txn *t, uint32_t slot, int *err_out)
+{
+    switch (commit_here(t, slot)) {
+    case NODE_COMMIT_ASK:
+        *err_out = submit(t, slot);
+        return *err_out == HK_OK;
+    case NODE_COMMIT_SLOT:
+        return true;
+    case NODE_COMMIT_DONE:
+        *err_out = HK_OK;
+        break;
+    case NODE_COMMIT_CONFLICT:
+        *err_out = HK_ERR_ABORTED;
+        break;
+    }
+    operation_free(t->session, slot);
+    transaction_end(t);
+    return false;
+}
+
 /* Whether it can be ended here, and how: *err_out. */
 static bool ends_here(struct hk_txn *t, int *err_out)
 {
@@ -108,8 +178,7 @@ int hk_txn_commit(struct hk_txn *t)
     uint64_t until_us = t->until_us;
     uint32_t slot = operation_slot(s);
     s->slots[slot].into = &result;
-    err = submit(t, slot);
-    if (err != HK_OK) {
+    if (!begin_commit(t, slot, &err)) {
         return err;
     }
     if (!operation_wait_until(s, slot, until_us)) {
@@ -128,22 +197,26 @@ int hk_txn_commit_async(struct hk_txn *t, hk_done *done, void *context)
     if (s->async_n == s->async_max) {
         return HK_ERR_FULL;
     }
-    bool here = ends_here(t, &err);
-    if (here && err != HK_OK) {
+    if (ends_here(t, &err)) {
         transaction_end(t);
-        return err;
+    } else {
+        uint32_t slot = operation_slot(s);
+        s->slots[slot].done = done;
+        s->slots[slot].context = context;
+        if (begin_commit(t, slot, &err)) {
+            s->async_n++;
+            return HK_OK;
+        }
     }
-    uint32_t slot = operation_slot(s);
-    s->slots[slot].done = done;
-    s->slots[slot].context = context;
-    if (here) {
-        transaction_end(t);
+    if (err == HK_OK) {
+        /* It is over; `done` hears of it as of any other. */
+        uint32_t slot = operation_slot(s);
+        s->slots[slot].done = done;
+        s->slots[slot].context = context;
         s->slots[slot].result = (struct hk_result){.err = HK_OK};
         operation_ready(s, slot);
-    } else {
-        err = submit(t, slot);
+        s->async_n++;
     }
-    s->async_n += err == HK_OK;
     return err;
 }
 

@@ -1001,6 +1001,10 @@ static int take_op(struct worker *w, struct call *c)
 
 static int take_request(struct worker *w, struct call *c, const struct request *request)
 {
+    if (request->committed != NULL) {
+        c->op = (struct op){.kind = OP_GET, .space = request->op.space};
+        return txn_take_committed(w, c, request->committed);
+    }
     if (request->txn == NULL) {
         return take_op(w, c);
     }
@@ -1022,6 +1026,10 @@ void call_take(struct worker *w, const struct request *request, uint64_t hash)
     session_add(w, c);
     if (err != HK_OK) {
         call_fail(w, c, err);
+        return;
+    }
+    if (request->committed != NULL) {
+        txn_run_committed(w, c, request->committed);
         return;
     }
     c->hash = hash;

@@ -107,6 +107,7 @@ struct call {
     bool decided; /* its update took effect; the answer waits for a confirmation */
     bool owned;   /* value and arg are its own: it can be tried again */
     bool occ;     /* it is a transaction of occ.c */
+    bool ahead;   /* it was committed by its client's thread, in a pipeline of its own */
 };
 
 struct session {
@@ -528,12 +529,21 @@ void own_empty(struct worker *w, uint8_t space);
 bool own_joined(const struct worker *w);
 /* Whether others have said something of the epoch that this worker has not taken up. */
 bool own_epoch_wanted(const struct worker *w);
+/* Whether other threads have let go of what this worker may owe an ACK for. */
+bool own_freed_wanted(const struct worker *w);
 void own_check_worker(const struct worker *w);
 
 /* ---- txn.c: what calls need of it (own.h has more) ---- */
-/* What is stored is committed locally by a transaction of that worker, or was read by one, and this
- * node owns it: transactions of the same worker may build on it before it is replicated (C4). */
-bool txn_committed_here(const struct key_meta *meta, uint32_t worker);
+struct txn_caller;
+/* What is stored is committed locally by a transaction of that worker, or of that caller (if not
+ * NULL), or was read by one, and this node owns it: transactions of the same pipeline may build on
+ * it before it is replicated (C4). */
+bool txn_committed_here(const struct key_meta *meta, uint32_t worker,
+                        const struct txn_caller *caller);
+/* The call was committed on its client's thread. HK_ERR_UNKNOWN: by another node than this. */
+int txn_take_committed(struct worker *w, struct call *c, const struct node_committed *committed)
+    __attribute__((warn_unused_result));
+void txn_run_committed(struct worker *w, struct call *c, const struct node_committed *committed);
 int txn_init(struct worker *w) __attribute__((warn_unused_result));
 void txn_deinit(struct worker *w);
 /* Why a request of several operations cannot be taken, or HK_OK. */

@@ -19,6 +19,7 @@
 #include "engine/op.h"
 #include "engine/txn.h"
 #include "engine/zeus/own.h"
+#include "node/commit_here.h"
 #include "store/store.h"
 #include "view/machine.h"
 #include "wire/frame.h"
@@ -39,6 +40,9 @@ struct request {
     const struct txn_request *txn; /* not NULL: this instead of op, of which only the space counts.
                                       In a space whose engine has transactions (ENGINE_OWNED), else
                                       HK_ERR_INVALID */
+    const struct node_committed *committed; /* not NULL: neither, but what node_commit has
+                                               committed; of op the space counts. NULL
+                                               before env.request fills the rest in */
 };
 
 struct reply {
@@ -57,9 +61,9 @@ struct reply {
 
 /* What a worker needs from outside. Callbacks run on the worker's thread, inside worker_poll (send
  * and persist also inside worker_leave, worker_configure and worker_recover, reply also inside
- * node_destroy), except wake, which any worker's thread may call, and wall_ms, which readers'
- * threads may call as well (node/read.h). None may call back into the node, and send must not
- * block: a bucket may be locked meanwhile. */
+ * node_destroy), except wake, which any worker's thread may call, and wall_ms; threads of readers
+ * may call both as well (node/read.h, node/commit_here.h). None may call back into the node, and
+ * send must not block: a bucket may be locked meanwhile. */
 struct env {
     void *context;
     /* The next frame that has arrived for this worker, false when there is none. The bytes stay
@@ -311,6 +315,7 @@ struct node_stats {
     /* Transactions: read-only ones; local commits that took a slot; those that a watch ended; that
      * ended busy; times that one waited, and that it had lost a level again when it was its
      * turn. */
+    uint64_t txn_commits_ahead; /* of txn_commits: on their clients' own threads */
     uint64_t txn_reads, txn_commits, txn_conflicts, txn_aborts, txn_waits, txn_retries;
     uint64_t owned_messages[OWNED_KINDS], owned_bytes[OWNED_KINDS]; /* sent, by the engine's kind */
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];

@@ -460,34 +460,63 @@ void own_freed(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
     }
 }
 
+void own_freed_elsewhere(struct node *n)
+{
+    for (uint32_t i = 0; i < n->config.workers; i++) {
+        /* release: pairs with the exchange in look_freed. */
+        atomic_store_explicit(&n->workers[i].own->freed, true, memory_order_release);
+        worker_poke(&n->workers[i]);
+    }
+}
+
+bool own_freed_wanted(const struct worker *w)
+{
+    return w->own != NULL && atomic_load_explicit(&w->own->freed, memory_order_acquire);
+}
+
+/* Threads that are no workers have let go of something: every ACK that is owed may go. */
+static void look_freed(struct worker *w)
+{
+    struct own *own = w->own;
+    if (!atomic_load_explicit(&own->freed, memory_order_relaxed) ||
+        !atomic_exchange_explicit(&own->freed, false, memory_order_acquire)) {
+        return;
+    }
+    list_each_safe(link, following, &own->records)
+    {
+        struct own_record *r = list_entry(link, struct own_record, all);
+        if (r->busy.owes) {
+            own_step_record(w, r, OWN_EV_FREE);
+        }
+    }
+}
+
 /* ---- Looking ---- */
 
 /* By the entry here, masked; without one nobody is anything. */
-static struct own_vector vector_of(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+static struct own_vector vector_seen(const struct own_eyes *eyes, uint8_t space, struct bytes key,
+                                     uint64_t hash)
 {
     struct store_value v;
     uint64_t buffer[2];
-    int err = store_read(w->node->spaces[space].directory, w->directories[space], key, hash, buffer,
+    int err = store_read(eyes->node->spaces[space].directory, eyes->entries, key, hash, buffer,
                          sizeof buffer, &v);
     HK_ASSERT(err == HK_OK);
     if (!v.found) {
         return (struct own_vector){.owner = NODE_NONE};
     }
     struct own_entry entry = own_entry_of(&v.meta, v.value);
-    return own_masked(&entry.vector, &w->view);
+    return own_masked(&entry.vector, eyes->view);
 }
 
-nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+static bool is_replicated(const struct own_eyes *eyes, uint8_t space,
+                          const struct own_vector *vector)
 {
-    return vector_of(w, space, key, hash).readers & ~nodeset_of(w->node->config.self);
-}
-
-static bool is_replicated(const struct worker *w, uint8_t space, const struct own_vector *vector)
-{
-    uint32_t have = nodeset_count(vector->readers & ~nodeset_of(w->node->config.self)) + 1;
-    uint32_t shall = own_degree(w, space, vector);
-    uint32_t most = nodeset_count(w->view.live);
-    uint32_t enough = (nodeset_count(w->view.configured) - 1) / 2 + 1;
+    uint8_t self = eyes->node->config.self;
+    uint32_t have = nodeset_count(vector->readers & ~nodeset_of(self)) + 1;
+    uint32_t shall = own_degree_in(eyes->node, eyes->view, space, vector);
+    uint32_t most = nodeset_count(eyes->view->live);
+    uint32_t enough = (nodeset_count(eyes->view->configured) - 1) / 2 + 1;
     enough = shall < enough ? shall : enough;
     if ((vector->degree & OWN_FRESH) != 0 && enough < 2) {
         enough = 2; /* while it is marked as never written, it is not (R17) */
@@ -495,18 +524,32 @@ static bool is_replicated(const struct worker *w, uint8_t space, const struct ow
     return have >= (most < enough ? most : enough);
 }
 
-bool own_replicated(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+nodeset own_followers_seen(const struct own_eyes *eyes, uint8_t space, struct bytes key,
+                           uint64_t hash, bool *replicated_out)
 {
-    struct own_vector vector = vector_of(w, space, key, hash);
-    return is_replicated(w, space, &vector);
+    struct own_vector vector = vector_seen(eyes, space, key, hash);
+    *replicated_out = is_replicated(eyes, space, &vector);
+    return vector.readers & ~nodeset_of(eyes->node->config.self);
 }
 
 nodeset own_followers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
                       bool *replicated_out)
 {
-    struct own_vector vector = vector_of(w, space, key, hash);
-    *replicated_out = is_replicated(w, space, &vector);
-    return vector.readers & ~nodeset_of(w->node->config.self);
+    struct own_eyes eyes = {.node = w->node, .entries = w->directories[space], .view = &w->view};
+    return own_followers_seen(&eyes, space, key, hash, replicated_out);
+}
+
+nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    bool replicated;
+    return own_followers(w, space, key, hash, &replicated);
+}
+
+bool own_replicated(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    bool replicated;
+    (void)own_followers(w, space, key, hash, &replicated);
+    return replicated;
 }
 
 void own_replicate(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
@@ -547,6 +590,7 @@ void own_poll(struct worker *w)
     if (w->own == NULL) {
         return;
     }
+    look_freed(w);
     own_policy_poll(w);
     own_epoch_poll(w);
     if (w->index == 0) {

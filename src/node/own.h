@@ -33,6 +33,16 @@ bool own_replicated(struct worker *w, uint8_t space, struct bytes key, uint64_t 
 /* Both with one look at the entry. */
 nodeset own_followers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
                       bool *replicated_out);
+/* The same on any thread, which is registered with the store of entries and has a view. */
+struct own_eyes {
+    struct node *node;
+    struct store_thread *entries;
+    const struct view *view;
+};
+nodeset own_followers_seen(const struct own_eyes *eyes, uint8_t space, struct bytes key,
+                           uint64_t hash, bool *replicated_out);
+/* On any thread: data that it held, with ZEUS_WANTED, is free. */
+void own_freed_elsewhere(struct node *n);
 /* Looks for another replica at once; who waits is woken when there is one. Any worker. */
 void own_replicate(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
 /* The version from which an object that is created here starts (R13). Any worker. */

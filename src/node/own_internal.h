@@ -99,6 +99,7 @@ struct own_space {
 };
 
 struct own {
+    _Atomic bool freed; /* own_freed_elsewhere */
     struct own_record *memory;
     struct list_link free;
     struct list_link records;
@@ -194,6 +195,8 @@ uint64_t own_policy_deadline(const struct worker *w);
 
 /* ---- own_walk.c ---- */
 uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vector *vector);
+uint32_t own_degree_in(const struct node *n, const struct view *view, uint8_t space,
+                       const struct own_vector *vector);
 /* Of an entry: nobody is left of those that had the object, and it had been written. */
 bool own_is_lost(const struct own_entry *entry, const struct view *view);
 void own_walk_restart(struct worker *w);

@@ -121,6 +121,10 @@ void node_pipes_look(struct node *n, uint32_t space, struct pipes_look *look_out
     for (uint32_t i = 0; i < n->config.workers; i++) {
         struct txn_space *s = n->workers[i].txns->spaces[space];
         count_own(&s->own->commit, look_out);
+        list_each(link, &s->callers)
+        {
+            count_own(&list_entry(link, struct txn_pipe, link)->commit, look_out);
+        }
         list_each(link, &s->follows)
         {
             count_followed(&list_entry(link, struct txn_pipe, link)->commit, look_out);

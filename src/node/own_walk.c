@@ -35,10 +35,11 @@ struct seen {
     bool has_data;
 };
 
-uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vector *vector)
+uint32_t own_degree_in(const struct node *n, const struct view *view, uint8_t space,
+                       const struct own_vector *vector)
 {
-    const struct zeus_config *config = w->node->spaces[space].engine;
-    uint32_t nodes = nodeset_count(w->view.configured);
+    const struct zeus_config *config = n->spaces[space].engine;
+    uint32_t nodes = nodeset_count(view->configured);
     uint32_t own = own_degree_of(vector);
     uint32_t degree = own != 0 ? own : config->own.degree;
     if (degree == 0) {
@@ -46,6 +47,11 @@ uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vect
         degree = degree < 3 ? 3 : degree;
     }
     return degree < nodes ? degree : nodes;
+}
+
+uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vector *vector)
+{
+    return own_degree_in(w->node, &w->view, space, vector);
 }
 
 static uint32_t clock_ms(const struct worker *w)

@@ -5,33 +5,13 @@
 
 #include "base/assert.h"
 #include "engine/zeus/zeus.h"
-#include "node/internal.h"
+#include "node/read_internal.h"
 
 _Static_assert(NODE_READ_MAX == STORE_BATCH_MAX, "one batch of the store");
 
-/* Inline values are copied here. One more line than they need between two buffers, or the first
- * lines of all would fall into the same few sets of a cache. */
-#define BUFFER_BYTES (STORE_INLINE_MAX + 64u)
-
-struct node_reader {
-    struct node *node;
-    struct store_thread *threads[SPACES_MAX];
-    struct hot_sampler *hot[SPACES_MAX];
-    bool follows;
-    uint32_t worker; /* node_reader_worker */
-    bool early;      /* of the call: node_read_early */
-    uint8_t *memory; /* NODE_READ_MAX times BUFFER_BYTES */
-
-    /* Of a batch. */
-    void *buffers[NODE_READ_MAX]; /* in memory */
-    struct bytes keys[NODE_READ_MAX];
-    uint64_t hashes[NODE_READ_MAX];
-    struct store_value values[NODE_READ_MAX];
-    int errs[NODE_READ_MAX];
-};
-
 void node_reader_close(struct node_reader *r)
 {
+    commit_here_close(r);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if (r->threads[i] != NULL) {
             store_thread_unregister(r->threads[i]);
@@ -84,6 +64,9 @@ void node_reader_offline(struct node_reader *r)
         if (r->threads[i] != NULL) {
             store_offline(r->threads[i]);
         }
+        if (r->entries[i] != NULL) {
+            store_offline(r->entries[i]);
+        }
     }
 }
 
@@ -93,12 +76,16 @@ void node_reader_online(struct node_reader *r)
         if (r->threads[i] != NULL) {
             store_online(r->threads[i]);
         }
+        if (r->entries[i] != NULL) {
+            store_online(r->entries[i]);
+        }
     }
 }
 
 void node_reader_worker(struct node_reader *r, uint32_t worker)
 {
     r->worker = worker;
+    commit_here_open(r);
 }
 
 void node_reader_follow(struct node_reader *r)
@@ -127,6 +114,11 @@ static bool leased_at(const struct node *n, uint64_t now_us)
            !node_rule_on(n, NODE_RULE_LEASE);
 }
 
+bool node_reader_leased(const struct node_reader *r, uint64_t now_us)
+{
+    return leased_at(r->node, now_us);
+}
+
 static void ask_for_all(uint32_t n, struct node_read *reads)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -152,7 +144,7 @@ static inline void judge(const struct node_reader *r, const struct space *space,
     read->owned = v->found && (space->ops->traits & ENGINE_OWNED) != 0 && (flags & ZEUS_OWNED) != 0;
     read->answer = NODE_READ_ASK;
     read->early = r->early && read->owned && (flags & KEY_READABLE) == 0 &&
-                  txn_committed_here(&v->meta, r->worker);
+                  txn_committed_here(&v->meta, r->worker, r->caller);
     if ((flags & KEY_READABLE) == 0 && !read->early) {
         return;
     }

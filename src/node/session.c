@@ -52,7 +52,8 @@ static void before_add(struct before *b, const struct call *c)
         b->update = true;
         b->unissued |= c->state != CALL_ISSUED && c->state != CALL_FORWARDED &&
                        c->state != CALL_COMMITTED && !c->decided;
-        b->rmw |= c->rmw || c->expired_ms != 0;
+        /* What comes behind a pipeline of its own is in another: it waits. */
+        b->rmw |= c->rmw || c->expired_ms != 0 || c->ahead;
     }
 }
 

@@ -24,6 +24,7 @@
 #define PRODS_MAX 4u       /* a read that waited so often wants to own */
 #define PROD_SHIFT_MAX 5u  /* waits double up to 32 times parked_us */
 #define HOLDS_US 20000u    /* so long it keeps what it has while it waits for a level */
+#define COUNT_US 1000u     /* between two looks at what callers have committed alone */
 #define AGE_BITS 18u       /* of an age, below its time */
 #define AGE_WORKER_BITS 6u /* of these, above the sequence */
 
@@ -40,9 +41,35 @@ static bool make_space(struct worker *w, uint8_t space)
     }
     w->txns->spaces[space] = s;
     list_init(&s->follows);
+    list_init(&s->callers);
     list_init(&s->room);
     s->own = txn_pipe_new(space, &name, true);
     return s->own != NULL;
+}
+
+/* Pipelines of callers: numbers above those of workers, and this worker's on all nodes. */
+static bool make_callers(struct worker *w)
+{
+    struct txns *txns = w->txns;
+    uint32_t workers = w->node->config.workers;
+    uint32_t residues = (WORKERS_MAX - w->index + workers - 1) / workers;
+    uint32_t n = residues * (TXN_PIPES_MAX / WORKERS_MAX - 1);
+    txns->callers_n = n < TXN_CALLERS_MAX ? n : TXN_CALLERS_MAX;
+    txns->callers = calloc(txns->callers_n, sizeof *txns->callers);
+    for (uint32_t i = 0; txns->callers != NULL && i < txns->callers_n; i++) {
+        struct txn_caller *c = &txns->callers[i];
+        struct txn *t = &txns->table[w->node->config.calls_max + i];
+        c->index = i;
+        c->pipe = WORKERS_MAX * (1 + i / residues) + w->index + workers * (i % residues);
+        c->ref = t->ref;
+        /* Whoever finds its mark waits: it stands for an instant. */
+        atomic_init(&t->age, 1);
+        for (uint32_t k = 0; k < SPACES_MAX; k++) {
+            c->next[k] = 1;
+            atomic_init(&c->first[k], 1);
+        }
+    }
+    return txns->callers != NULL;
 }
 
 int txn_init(struct worker *w)
@@ -70,15 +97,16 @@ int txn_init(struct worker *w)
     for (uint32_t i = 0; i < TXN_WAIT_LISTS; i++) {
         list_init(&txns->waiting[i]);
     }
-    txns->table = calloc(n->config.calls_max, sizeof *txns->table);
+    uint32_t table_n = n->config.calls_max + TXN_CALLERS_MAX;
+    txns->table = calloc(table_n, sizeof *txns->table);
     if (txns->table == NULL) {
         return HK_ERR_NOMEM;
     }
-    for (uint32_t i = 0; i < n->config.calls_max; i++) {
+    for (uint32_t i = 0; i < table_n; i++) {
         txns->table[i].ref = slot_ref((uint8_t)w->index, i + 1);
         list_init(&txns->table[i].waiting);
     }
-    return HK_OK;
+    return make_callers(w) ? HK_OK : HK_ERR_NOMEM;
 }
 
 /* The stores go with the node, and what transactions and slots have in them. */
@@ -99,6 +127,12 @@ void txn_deinit(struct worker *w)
             free(s);
         }
     }
+    for (uint32_t i = 0; txns->callers != NULL && i < txns->callers_n; i++) {
+        for (uint32_t k = 0; k < SPACES_MAX; k++) {
+            free(txns->callers[i].pipes[k]);
+        }
+    }
+    free(txns->callers);
     free(txns->buffers);
     free(txns->table);
     free(txns);
@@ -233,6 +267,70 @@ int txn_take(struct worker *w, struct call *c, const struct txn_request *request
         hot_note(w->hot[c->op.space], t->objects[i].key, t->objects[i].hash, w->now_us);
     }
     return t->objects_n > 0 ? HK_OK : HK_ERR_TOOBIG;
+}
+
+/* ---- Committed by its client's thread ---- */
+
+int txn_take_committed(struct worker *w, struct call *c, const struct node_committed *committed)
+{
+    if (committed->nonce != w->node->config.view.nonce) {
+        return HK_ERR_UNKNOWN; /* and its record is gone with that node's memory */
+    }
+    struct txn *t = attach(w, c);
+    t->several = true;
+    t->verdict = TXN_DONE;
+    c->update = committed->inv_n > 0;
+    c->ahead = true;
+    return HK_OK;
+}
+
+/* Its objects are in WRITE: nobody becomes a reader of any before the slot is done. */
+static nodeset followers_of(struct worker *w, uint8_t space, const struct txn_record *r)
+{
+    const uint8_t *hash = r->bytes + r->hashes_at;
+    nodeset followers = 0;
+    if (r->inv_n > 0) {
+        struct commit_object object;
+        struct bytes rest =
+            bytes_of(r->bytes + COMMIT_INV_HEAD, (uint32_t)(r->inv_n - COMMIT_INV_HEAD));
+        for (; commit_object_take(&rest, &object); hash += 8) {
+            followers |= own_readers(w, space, object.key, get_u64(hash));
+        }
+    }
+    return followers;
+}
+
+void txn_run_committed(struct worker *w, struct call *c, const struct node_committed *committed)
+{
+    struct txn_caller *caller = &w->txns->callers[committed->caller];
+    uint8_t space = c->op.space;
+    struct txn_space *s = w->txns->spaces[space];
+    struct txn_pipe *pipe = caller->pipes[space];
+    struct txn_record r = {.bytes = committed->record,
+                           .inv_n = committed->inv_n,
+                           .hashes_at = committed->hashes_at,
+                           .n = committed->n};
+    if (!nodeset_has(w->view.live, w->node->config.self)) {
+        call_fail(w, c, HK_ERR_UNKNOWN); /* nobody listens any more, and this node will end */
+        return;
+    }
+    if (list_empty(&pipe->link)) {
+        list_push_back(&s->callers, &pipe->link);
+    }
+    nodeset followers = followers_of(w, space, &r);
+    uint64_t slot = txn_pipe_begin(w, pipe, followers, &r);
+    HK_ASSERT(slot == committed->slot);
+    w->stats.txn_commits += followers != 0 || r.inv_n > 0;
+    w->stats.txn_commits_ahead++;
+    w->stats.updates += r.inv_n > 0;
+    list_remove(&c->link);
+    c->state = CALL_COMMITTED;
+    list_push_back(&txn_pipe_slot(pipe, slot)->calls, &c->link);
+    wheel_arm(&w->wheel, &c->timer, call_due(w, c));
+    if (!txn_rule_on(w, space, COMMIT_RULE_DURABLE)) {
+        txn_answer(w, c->txn);
+    }
+    txn_pipe_go(w, pipe); /* which may answer the call */
 }
 
 /* ---- Memory of its own ---- */
@@ -645,10 +743,30 @@ void txn_adopt(struct worker *w)
     }
 }
 
+/* What callers have committed without this worker. */
+static void count_alone(struct worker *w)
+{
+    for (uint32_t i = 0; i < w->txns->callers_n; i++) {
+        struct txn_caller *c = &w->txns->callers[i];
+        uint64_t alone = atomic_load_explicit(&c->alone, memory_order_relaxed);
+        uint64_t more = alone - c->alone_seen;
+        c->alone_seen = alone;
+        w->stats.txn_commits += more;
+        w->stats.txn_commits_ahead += more;
+        w->stats.updates += more;
+    }
+}
+
 void txn_poll(struct worker *w)
 {
     if (w->txns != NULL) {
         txn_pipe_flush(w);
+        atomic_store_explicit(&w->txns->clogged, lanes_clogged(w), memory_order_relaxed);
+    }
+    if (w->txns != NULL && atomic_load_explicit(&w->txns->callers_used, memory_order_relaxed) &&
+        w->now_us - w->txns->counted_us >= COUNT_US) {
+        w->txns->counted_us = w->now_us;
+        count_alone(w);
     }
 }
 
@@ -657,13 +775,23 @@ uint64_t txn_deadline(const struct worker *w)
     return w->txns != NULL && !list_empty(&w->txns->dirty) ? w->now_us : UINT64_MAX;
 }
 
+static uint32_t slots_of(const struct txn_pipe *p)
+{
+    return (uint32_t)(p->commit.next - p->commit.first);
+}
+
 uint32_t txn_under_way(const struct worker *w)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; w->txns != NULL && i < SPACES_MAX; i++) {
-        if (w->txns->spaces[i] != NULL) {
-            const struct commit_pipe *pipe = &w->txns->spaces[i]->own->commit;
-            n += (uint32_t)(pipe->next - pipe->first);
+        const struct txn_space *s = w->txns->spaces[i];
+        if (s == NULL) {
+            continue;
+        }
+        n += slots_of(s->own);
+        list_each(link, &s->callers)
+        {
+            n += slots_of(list_entry(link, struct txn_pipe, link));
         }
     }
     return n;

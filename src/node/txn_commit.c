@@ -274,29 +274,36 @@ static void measure(const struct txn *t, struct txn_record *r)
     r->n = r->hashes_at + t->objects_n * 8u;
 }
 
-/* The stored form is written where it shall stand: commit_object_put finds it there. */
+uint8_t *txn_record_write(uint8_t *at, struct bytes key, uint64_t version,
+                          const struct op_state *state, struct commit_object *object_out)
+{
+    *object_out = (struct commit_object){.key = key, .version = version};
+    uint8_t *stored = at + commit_object_bytes(object_out);
+    object_out->value = bytes_of(stored, op_state_store(state, stored, &object_out->vflags));
+    return commit_object_put(at, object_out);
+}
+
+uint8_t *txn_record_read(uint8_t *at, struct bytes key)
+{
+    put_u32(at, key.n);
+    if (key.n > 0) {
+        memcpy(at + 4, key.at, key.n);
+    }
+    return at + 4 + key.n;
+}
+
 static uint8_t *write_object(struct worker *w, struct txn *t, uint32_t i, uint64_t clock,
                              uint8_t *at)
 {
     struct txn_object *o = &t->objects[i];
     struct txn_place *p = &t->places[i];
-    struct commit_object object = {.key = o->key, .version = new_version(w, p, clock)};
-    uint8_t *stored = at + commit_object_bytes(&object);
-    object.value = bytes_of(stored, op_state_store(&o->state, stored, &object.vflags));
+    struct commit_object object;
+    at = txn_record_write(at, o->key, new_version(w, p, clock), &o->state, &object);
     p->meta.ts = object.version;
     p->meta.flags = (uint8_t)((p->meta.flags & ~KEY_VALUE_FLAGS) | object.vflags);
     p->stored = object.value;
     o->version = o->state.present ? object.version : 0;
-    return commit_object_put(at, &object);
-}
-
-static uint8_t *write_read(const struct txn_object *o, uint8_t *at)
-{
-    put_u32(at, o->key.n);
-    if (o->key.n > 0) {
-        memcpy(at + 4, o->key.at, o->key.n);
-    }
-    return at + 4 + o->key.n;
+    return at;
 }
 
 static void write_record(struct worker *w, struct txn *t, struct txn_record *r)
@@ -314,7 +321,7 @@ static void write_record(struct worker *w, struct txn *t, struct txn_record *r)
     at = r->bytes + r->inv_n;
     for (uint32_t i = 0; i < t->objects_n; i++) {
         if (!t->objects[i].changed) {
-            at = write_read(&t->objects[i], at);
+            at = txn_record_read(at, t->objects[i].key);
             put_u64(hash, t->objects[i].hash);
             hash += 8;
         }

@@ -9,6 +9,7 @@
 #define TXN_PIPES_MAX 512u  /* pipelines of a node */
 /* What a pipeline's unfinished slots keep, in bytes; past it no other commit begins. */
 #define TXN_PIPE_BYTES (16u << 20)
+#define TXN_CALLERS_MAX 64u /* of a worker: threads beside it that commit by themselves */
 
 /* ---- key_meta.aux of an object in WRITE: the pipeline and, mod COMMIT_SLOTS, the last slot of it
  * that wrote or read the object (C4, C12). ---- */
@@ -110,23 +111,47 @@ struct txn_pipe {
     uint64_t bytes;         /* that its slots keep */
     uint8_t space;
     bool own;
-    uint8_t ack_to; /* follower: an R-ACK is due; NODE_NONE: none */
+    struct txn_caller *caller; /* own: whose commits these are; NULL: the worker's */
+    uint8_t ack_to;            /* follower: an R-ACK is due; NODE_NONE: none */
     uint64_t ack_slot;
     nodeset val_to; /* driver: R-VALs are due */
     uint64_t val_slot;
     struct txn_slot slots[COMMIT_SLOTS];
 };
 
+/* A thread that is no worker's, with pipelines of its own that this worker steps (commit_here.c).
+ * Its numbers stay when the thread goes: the next one goes on with its slots. */
+struct txn_caller {
+    _Atomic bool taken; /* a reader has it: acquire, release */
+    uint32_t index;     /* of txns.callers */
+    uint32_t ref;       /* what it writes into key_meta.owner */
+    uint32_t pipe;
+
+    /* By space. Made by the thread before it commits anything there, and the worker's from then. */
+    struct txn_pipe *pipes[SPACES_MAX];
+    uint64_t next[SPACES_MAX];          /* the thread's: its next slot */
+    _Atomic uint64_t first[SPACES_MAX]; /* the worker's: the first slot that is not done */
+    _Atomic uint64_t alone;             /* the thread's: commits that the worker has not seen */
+    uint64_t alone_seen;                /* the worker's: those that it has counted */
+};
+
 /* Of a space with ENGINE_OWNED. */
 struct txn_space {
     struct txn_pipe *own;
+    struct list_link callers; /* pipelines of callers that have committed anything, by link */
     struct list_link follows;
     struct list_link room;    /* transactions that wait for a slot */
     uint32_t recovered_epoch; /* in which own_recovered was said last */
 };
 
 struct txns {
-    struct txn *table; /* calls_max of them, as worker.calls_memory */
+    struct txn *table; /* calls_max of them, as worker.calls_memory; behind them one for each
+                          caller, of which only the age counts */
+    struct txn_caller *callers; /* callers_n of them */
+    uint32_t callers_n;
+    _Atomic bool callers_used; /* there was one: relaxed, for counting */
+    uint64_t counted_us;
+    _Atomic bool clogged; /* the worker says to callers that a lane is */
     struct list_link waiting[TXN_WAIT_LISTS];
     struct list_link dirty;
     struct txn_space *spaces[SPACES_MAX];
@@ -174,6 +199,13 @@ void txn_read(struct worker *w, struct txn *t);
 void txn_commit(struct worker *w, struct txn *t);
 /* What is stored becomes the object's state. False: it makes no sense. */
 bool txn_take_state(const struct worker *w, struct txn *t, uint32_t i);
+
+/* What is written, in the form in which it is stored, behind its head: where commit_object_put
+ * finds it. Returns what is behind. */
+uint8_t *txn_record_write(uint8_t *at, struct bytes key, uint64_t version,
+                          const struct op_state *state, struct commit_object *object_out);
+/* The key of what was only read. */
+uint8_t *txn_record_read(uint8_t *at, struct bytes key);
 
 /* ---- txn_pipe.c ---- */
 struct txn_pipe *txn_pipe_new(uint8_t space, const struct commit_name *name, bool own);

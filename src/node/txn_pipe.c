@@ -315,6 +315,11 @@ static struct commit_effects *fx_begin(struct worker *w)
 static void fx_run(struct worker *w, struct txn_pipe *p, const struct msg *msg, uint8_t from)
 {
     const struct commit_effects *fx = &w->txns->fx;
+    if (p->caller != NULL) {
+        /* release: pairs with the acquire in has_room (commit_here.c); before any call is
+         * answered, or the thread would find its pipeline full. */
+        atomic_store_explicit(&p->caller->first[p->space], p->commit.first, memory_order_release);
+    }
     for (uint32_t i = 0; i < fx->n; i++) {
         carry_out(w, p, &fx->e[i], msg, from);
     }
@@ -352,11 +357,27 @@ static bool same_name(const struct commit_name *a, const struct commit_name *b)
     return a->pipe == b->pipe && a->admitted == b->admitted && a->node == b->node;
 }
 
+/* Of this node. */
+static struct txn_pipe *find_own(struct txn_space *s, const struct commit_name *name)
+{
+    if (same_name(&s->own->commit.name, name)) {
+        return s->own;
+    }
+    list_each(link, &s->callers)
+    {
+        struct txn_pipe *p = list_entry(link, struct txn_pipe, link);
+        if (same_name(&p->commit.name, name)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
 static struct txn_pipe *find(struct worker *w, uint8_t space, const struct commit_name *name)
 {
     struct txn_space *s = w->txns->spaces[space];
     if (name->node == w->node->config.self) {
-        return same_name(&s->own->commit.name, name) ? s->own : NULL;
+        return find_own(s, name);
     }
     list_each(link, &s->follows)
     {
@@ -405,6 +426,15 @@ static void look_empty(struct worker *w, struct txn_pipe *p)
     }
 }
 
+static void adopt_own(struct worker *w, struct txn_pipe *p)
+{
+    struct commit_context cx = context_of(w, p->space);
+    if (!commit_pipe_empty(&p->commit)) {
+        commit_view(&p->commit, &cx, fx_begin(w));
+        fx_run(w, p, NULL, NODE_NONE);
+    }
+}
+
 void txn_pipe_adopt(struct worker *w, uint8_t space)
 {
     struct txn_space *s = w->txns->spaces[space];
@@ -418,9 +448,10 @@ void txn_pipe_adopt(struct worker *w, uint8_t space)
         fx_run(w, p, NULL, NODE_NONE);
         look_empty(w, p);
     }
-    if (!commit_pipe_empty(&s->own->commit)) {
-        commit_view(&s->own->commit, &cx, fx_begin(w));
-        fx_run(w, s->own, NULL, NODE_NONE);
+    adopt_own(w, s->own);
+    list_each(link, &s->callers)
+    {
+        adopt_own(w, list_entry(link, struct txn_pipe, link));
     }
     if (w->view.epoch != 0) {
         look_recovered(w, space);

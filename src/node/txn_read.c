@@ -11,10 +11,12 @@
 
 #define QUICK_TRIES 4u /* looks that failed before others go first */
 
-bool txn_committed_here(const struct key_meta *meta, uint32_t worker)
+bool txn_committed_here(const struct key_meta *meta, uint32_t worker,
+                        const struct txn_caller *caller)
 {
+    uint32_t pipe = txn_aux_pipe(meta->aux);
     return meta->state == ZEUS_WRITE && (meta->flags & ZEUS_OWNED) != 0 &&
-           txn_aux_pipe(meta->aux) == worker;
+           (pipe == worker || (caller != NULL && pipe == caller->pipe));
 }
 
 bool txn_read_one(struct worker *w, struct call *c)

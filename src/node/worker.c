@@ -45,7 +45,7 @@ static bool has_mail(struct worker *w)
            atomic_load_explicit(&w->wake_all, memory_order_acquire) ||
            atomic_load_explicit(&w->ping, memory_order_acquire) ||
            atomic_load_explicit(&w->node->published_epoch, memory_order_acquire) != w->view.epoch ||
-           aside_wanted(w) || ordered_look(w) != 0 || own_epoch_wanted(w) ||
+           aside_wanted(w) || ordered_look(w) != 0 || own_epoch_wanted(w) || own_freed_wanted(w) ||
            (w->index == 0 && control_wanted(w));
 }
 
@@ -119,7 +119,8 @@ static void fetch_keys(const struct node *n, const struct request *request, uint
 {
     const struct store *store = n->spaces[request->op.space].store;
     const struct store *directory = n->spaces[request->op.space].directory;
-    uint32_t keys = request->txn == NULL              ? 1
+    uint32_t keys = request->committed != NULL        ? 0
+                    : request->txn == NULL            ? 1
                     : request->txn->ops_n < BURST_MAX ? request->txn->ops_n
                                                       : BURST_MAX;
     for (uint32_t i = 0; i < keys; i++) {
@@ -144,18 +145,21 @@ static uint32_t take_burst(struct worker *w, uint32_t max)
     struct request requests[BURST_MAX];
     uint64_t hashes[BURST_MAX];
     uint32_t count = 0;
+    requests[0].committed = NULL;
     while (count < max && count < BURST_MAX && count < w->calls_free_n &&
            n->env.request(n->env.context, w->index, &requests[count])) {
         const struct op *op = &requests[count].op;
         HK_ASSERT(requests[count].session < n->config.sessions_max);
         hashes[count] = 0;
         if (op->space < SPACES_MAX && n->spaces[op->space].ops != NULL) {
-            if (requests[count].txn == NULL) {
+            if (requests[count].txn == NULL && requests[count].committed == NULL) {
                 hashes[count] = store_hash(n->spaces[op->space].store, op->key);
             }
             fetch_keys(n, &requests[count], hashes[count], false);
         }
-        count++;
+        if (++count < BURST_MAX) {
+            requests[count].committed = NULL;
+        }
     }
     for (uint32_t i = 0; i < count && count > 1; i++) {
         uint8_t space = requests[i].op.space;

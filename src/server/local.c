@@ -19,6 +19,7 @@ _Static_assert((RING_CELLS & (RING_CELLS - 1)) == 0, "a ring's capacity is a pow
 _Static_assert(LOCAL_SLOTS_MAX <= RESP_IN_FLIGHT_MAX, "the node takes as many of a session");
 
 static const struct answer gone = {.kind = ANSWER_ERROR, .number = HK_ERR_UNAVAILABLE};
+static const struct answer unknown = {.kind = ANSWER_ERROR, .number = HK_ERR_UNKNOWN};
 
 /* ---- Making and unmaking ---- */
 
@@ -255,8 +256,17 @@ void locals_adopt(struct server_worker *w)
 
 /* ---- Requests and replies: inside worker_poll ---- */
 
+/* It has taken effect here: it is never held. */
+static bool is_committed(const struct local_slot *slot)
+{
+    return slot->committed.nonce != 0;
+}
+
 static bool updates(const struct local_slot *slot)
 {
+    if (is_committed(slot)) {
+        return false;
+    }
     return slot->txn != NULL ? txn_updates(slot->txn) : op_updates(&slot->op);
 }
 
@@ -264,8 +274,11 @@ static void hand_out(struct server_worker *w, struct local_session *s, uint32_t 
                      struct request *request_out)
 {
     const struct local_slot *from = &s->slots[slot];
-    *request_out =
-        (struct request){.session = s->session, .tag = slot, .op = from->op, .txn = from->txn};
+    *request_out = (struct request){.session = s->session,
+                                    .tag = slot,
+                                    .op = from->op,
+                                    .txn = from->txn,
+                                    .committed = is_committed(from) ? &from->committed : NULL};
     w->in_flight++;
     w->handed_bytes += server_request_bytes(request_out);
     /* Whether peers lag is known only once what was handed out is on its way to them. */
@@ -416,7 +429,8 @@ void locals_refuse(struct server_worker *w)
         }
     }
     while (ring_mpsc_pop(&w->local_inbox->ring, &ref)) {
-        answer(w, ref.session, ref.slot, &gone, 0);
+        bool committed = is_committed(&ref.session->slots[ref.slot]);
+        answer(w, ref.session, ref.slot, committed ? &unknown : &gone, 0);
     }
     locals_flush(w);
     struct locals *l = w->server->locals;

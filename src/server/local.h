@@ -26,6 +26,7 @@
 
 #include "base/list.h"
 #include "engine/txn.h"
+#include "node/commit_here.h"
 #include "node/read.h"
 
 #define LOCAL_SESSIONS_MAX 128u
@@ -37,10 +38,11 @@ struct local_session;
 /* An operation. Its thread fills the first part before local_submit and leaves all alone until
  * local_take gives the slot back. */
 struct local_slot {
-    struct op op;                  /* its bytes stay good until then */
-    const struct txn_request *txn; /* not NULL: as in struct request; stays good as well */
-    void *buffer;                  /* where the answer's bytes are put ... */
-    uint64_t capacity;             /* ... if they are no more than that */
+    struct op op;                    /* its bytes stay good until then */
+    const struct txn_request *txn;   /* not NULL: as in struct request; stays good as well */
+    struct node_committed committed; /* local_commit's; nonce 0: it is none of these */
+    void *buffer;                    /* where the answer's bytes are put ... */
+    uint64_t capacity;               /* ... if they are no more than that */
 
     uint64_t version;     /* as reply.version */
     struct answer answer; /* value.at is buffer, or NULL when they were more than fit */
@@ -63,6 +65,10 @@ void local_leave(struct local_session *session);
 
 /* Hands the slot's operation to the worker. HK_ERR_UNAVAILABLE: the node has ended. */
 int local_submit(struct local_session *session, uint32_t slot) __attribute__((warn_unused_result));
+/* Commits a transaction on this thread, as node_commit, in a space. NODE_COMMIT_SLOT: the slot's,
+ * whose `op` names the space; it is handed to the worker, and answered when it is reliable. */
+enum node_commit_answer local_commit(struct local_session *session, uint32_t slot, uint64_t now_us,
+                                     uint32_t n, struct node_commit_key *keys);
 /* The next slot that is answered. */
 bool local_take(struct local_session *session, uint32_t *slot_out);
 /* Whether local_take would find one, after waiting for at most wait_us. */

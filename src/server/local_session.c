@@ -89,6 +89,24 @@ int local_submit(struct local_session *s, uint32_t slot)
     return err;
 }
 
+enum node_commit_answer local_commit(struct local_session *s, uint32_t slot, uint64_t now_us,
+                                     uint32_t n, struct node_commit_key *keys)
+{
+    HK_ASSERT(slot < s->slots_n);
+    struct local_slot *mine = &s->slots[slot];
+    struct node_reader *reader = local_enter(s);
+    if (reader == NULL) {
+        return NODE_COMMIT_ASK;
+    }
+    enum node_commit_answer result =
+        node_commit(reader, mine->op.space, now_us, n, keys, &mine->committed);
+    if (result == NODE_COMMIT_SLOT) {
+        post(s, slot);
+    }
+    local_leave(s);
+    return result;
+}
+
 bool local_take(struct local_session *s, uint32_t *slot_out)
 {
     return ring_spsc_pop(&s->done, slot_out);

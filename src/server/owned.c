@@ -24,6 +24,7 @@ static const struct {
     }
     FIGURE(txn_reads),
     FIGURE(txn_commits),
+    FIGURE(txn_commits_ahead),
     FIGURE(txn_conflicts),
     FIGURE(txn_aborts),
     FIGURE(txn_waits),

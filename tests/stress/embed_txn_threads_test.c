@@ -1,5 +1,6 @@
-/* Transactions of several threads at each of three nodes, on accounts that travel between them:
- * commits that wait and commits that do not, and audits that must always find all the money. */
+/* Transactions of several threads on the same accounts, which travel between three nodes or are all
+ * at one: commits that wait and commits that do not, and audits that must always find all the
+ * money. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,15 +84,16 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void test_money(void **state)
+/* All tellers at `at` nodes of `nodes`: at one, every account is local, and most of what they do
+ * they commit themselves, in each other's way. */
+static void pay_and_audit(uint32_t nodes, uint32_t at)
 {
-    (void)state;
     struct teller tellers[NODES * THREADS];
     uint32_t paid = 0;
     uint32_t aborted = 0;
-    embed_cluster_open_engine(&cluster, NODES, 2, "zeus");
+    embed_cluster_open_engine(&cluster, nodes, 2, "zeus");
     for (uint32_t i = 0; i < NODES * THREADS; i++) {
-        tellers[i] = (struct teller){.session = embed_cluster_session(&cluster, i % NODES)};
+        tellers[i] = (struct teller){.session = embed_cluster_session(&cluster, i % at)};
         random_init(&tellers[i].random, i + 1);
     }
     struct hk_txn *t = NULL;
@@ -122,10 +124,24 @@ static void test_money(void **state)
     embed_cluster_close(&cluster);
 }
 
+static void test_money(void **state)
+{
+    (void)state;
+    pay_and_audit(NODES, NODES);
+}
+
+static void test_money_at_one_node(void **state)
+{
+    (void)state;
+    pay_and_audit(NODES, 1);
+    pay_and_audit(1, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_money),
+        cmocka_unit_test(test_money_at_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
