@@ -1,7 +1,8 @@
 /* The walk of worker 0 over the entries of its node (docs/protocols/zeus.md, R12, R13): owners see
  * to it that an object has as many replicas as it shall have, and forget tombstones that have been
  * idle for a grace; of an object without an owner the first live directory node invites a reader,
- * or, if nobody has it any more and the operator gives such objects up, has it forgotten.
+ * or, if nobody has it any more and the operator gives such objects up, has it forgotten. Everybody
+ * forgets entries that say nothing, or are none of its business any more.
  * The walk only finds what is to be done; the object's own worker looks again and begins it. A pass
  * takes about walk_us; after a change of view it does not pause. What could not be begun is met
  * again in the next pass. */
@@ -22,7 +23,16 @@ static uint8_t lowest(uint32_t spaces)
 
 /* ---- What an object needs ---- */
 
-enum task { TASK_NONE, TASK_INVITE, TASK_TRIM, TASK_STAMP, TASK_DESTROY, TASK_ELECT, TASK_LOST };
+enum task {
+    TASK_NONE,
+    TASK_INVITE,
+    TASK_TRIM,
+    TASK_STAMP,
+    TASK_DESTROY,
+    TASK_ELECT,
+    TASK_LOST,
+    TASK_FORGET
+};
 
 /* An object as it stands here. */
 struct seen {
@@ -115,10 +125,13 @@ static enum task task_of(const struct worker *w, uint8_t space, const struct see
         bool room = (w->view.live & ~replicas_of(o)) != 0;
         return have < shall && room ? TASK_INVITE : have > shall ? TASK_TRIM : TASK_NONE;
     }
+    bool nobody = replicas_of(o) == 0;
+    if (nodeset_has(directory, self) ? nobody && is_fresh(&o->entry.vector)
+                                     : !nodeset_has(o->vector.readers, self)) {
+        return TASK_FORGET;
+    }
     if (o->vector.owner == NODE_NONE && nodeset_first(directory & w->view.operational) == self) {
-        return o->vector.readers != 0             ? TASK_ELECT
-               : own_is_lost(&o->entry, &w->view) ? TASK_LOST
-                                                  : TASK_DESTROY;
+        return nobody ? TASK_LOST : TASK_ELECT;
     }
     return TASK_NONE;
 }
@@ -210,6 +223,15 @@ static void want(struct worker *w, uint8_t space, struct bytes key, uint64_t has
     }
 }
 
+/* What is going on on the object goes on: the next pass meets it again. */
+static void forget(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+{
+    struct own_step s;
+    own_step_init(w, &s, space, OWN_EV_LOOK, key, hash);
+    s.record = own_record_find(w, space, key, hash);
+    own_step_run(w, &s);
+}
+
 /* Whom an object can spare: the owner before this one last, for it may want it back. */
 static uint8_t spare_reader(const struct worker *w, struct bytes key, const struct seen *o)
 {
@@ -252,6 +274,9 @@ void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t h
         if (give_up) {
             want(w, space, key, hash, OWN_DESTROY, NODE_NONE);
         }
+        break;
+    case TASK_FORGET:
+        forget(w, space, key, hash);
         break;
     case TASK_NONE:
         break;

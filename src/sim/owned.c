@@ -274,8 +274,10 @@ static const char *unequal(const struct world *world, const struct sight *sights
     const struct sight *first = NULL;
     nodeset have = 0;
     nodeset owners = 0;
+    nodeset know = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct owned_look *l = &sights[i].look;
+        know |= l->entry.ts != 0 ? nodeset_of(nodes[i]) : 0;
         if (!own_idle(&l->busy)) {
             return "something is still going on";
         }
@@ -290,6 +292,9 @@ static const char *unequal(const struct world *world, const struct sight *sights
             }
             entry = &l->entry;
         }
+    }
+    if (!nodeset_within(know, directory | have)) {
+        return "an entry where nobody has to do with it";
     }
     if (entry == NULL || entry->ts == 0) {
         return have == 0 ? NULL : "a replica without an entry";

@@ -91,6 +91,8 @@ zeus 56                # the same
 zeus 60                # the same
 zeus 29                # a former directory node's entry came back, of an object that was destroyed
 zeus 1054              # a value was answered that only the last operational member had, and forgotten
+zeus 14 --faults resize # an entry was left behind where an object had its directory once
+zeus 28 --faults resize # the same
 for seed in 20 39 45 50; do
     zeus "$seed" # these have shown faults, too
 done

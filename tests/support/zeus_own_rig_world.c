@@ -257,6 +257,16 @@ static const char *unsettled(const struct own_rig *r)
     return NULL;
 }
 
+/* Walks pass by. */
+static void look(struct own_rig *r)
+{
+    for (nodeset rest = own_rig_newest(r)->live; rest != 0; rest &= rest - 1) {
+        uint8_t node = nodeset_first(rest);
+        struct own_event event = own_rig_event(r, node, OWN_EV_LOOK);
+        own_rig_step(r, node, &event, NULL);
+    }
+}
+
 static const char *directory_wrong(const struct own_rig *r)
 {
     const struct view *view = own_rig_newest(r);
@@ -306,6 +316,7 @@ const char *own_rig_settle(struct own_rig *r)
         own_rig_run(r);
         why = unsettled(r);
         if (why == NULL) {
+            look(r);
             return directory_wrong(r);
         }
         (void)own_rig_timers(r);

@@ -356,6 +356,9 @@ void own_step(struct own_entry *entry, struct own_busy *busy, const struct own_e
     case OWN_EV_TIMER:
         arb_timer(&a);
         break;
+    case OWN_EV_LOOK:
+        arb_look(&a);
+        break;
     }
     if (busy != NULL) {
         arb_want_look(&a);

@@ -1,5 +1,5 @@
 /* Ownership ([Z] 5.4) as a pure machine: one object on one member. docs/protocols/zeus.md has the
- * states, the messages and the rules R1 to R14. Stepped by the one worker of the node that the
+ * states, the messages and the rules R1 to R17. Stepped by the one worker of the node that the
  * object belongs to (hash mod workers), with the entry's bucket locked. */
 #ifndef HORKOS_ENGINE_ZEUS_OWN_H
 #define HORKOS_ENGINE_ZEUS_OWN_H
@@ -112,6 +112,8 @@ enum own_ev {
     OWN_EV_VIEW,  /* the worker adopted event.view */
     OWN_EV_GO,    /* all RECOVERED, or all SETTLED, of this epoch */
     OWN_EV_TIMER, /* busy.due_us passed */
+    OWN_EV_LOOK,  /* a walk met the entry: it is forgotten if it says that there is nothing, or is
+                     none of this member's business any more (R13) */
 };
 
 /* The object's data here, as the store has it. */

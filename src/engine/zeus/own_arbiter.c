@@ -41,6 +41,40 @@ void arb_forget(struct arb *a, uint64_t ts)
     }
 }
 
+/* A new directory node, which may not have heard of the object yet. */
+static bool learns(const struct arb *a)
+{
+    return nodeset_has(a->event->directory, a->event->self) &&
+           !nodeset_has(a->event->drivers, a->event->self);
+}
+
+/* An entry that was sent before its sender heard of the end may still be under way. */
+void arb_bury(struct arb *a, uint64_t ts)
+{
+    arb_forget(a, ts);
+    if (learns(a)) {
+        a->entry->ts = ts;
+        a->entry->vector = (struct own_vector){
+            .owner = NODE_NONE, .degree = OWN_FRESH, .epoch = a->event->view->epoch};
+    }
+}
+
+void arb_look(struct arb *a)
+{
+    const struct own_event *event = a->event;
+    bool open = a->busy != NULL && !own_idle(a->busy);
+    struct own_vector v = arb_masked(a, &a->entry->vector);
+    if (a->entry->ts == 0 || open || !arb_settled(a) || a->have ||
+        nodeset_has(arb_replicas(&v), event->self)) {
+        return;
+    }
+    bool nothing = (a->entry->vector.degree & OWN_FRESH) != 0 && arb_creates(a, &a->entry->vector);
+    if (!nodeset_has(event->directory, event->self) ||
+        (nothing && nodeset_has(event->drivers, event->self))) {
+        arb_forget(a, a->entry->ts);
+    }
+}
+
 void arb_take(struct arb *a, uint64_t ts, const struct own_vector *vector, bool destroyed)
 {
     nodeset beaten = 0;
@@ -49,7 +83,7 @@ void arb_take(struct arb *a, uint64_t ts, const struct own_vector *vector, bool 
         arb_settle_pending(a);
     }
     if (destroyed) {
-        arb_forget(a, ts);
+        arb_bury(a, ts);
         return;
     }
     a->entry->ts = ts;
@@ -311,13 +345,6 @@ static bool forgotten(const struct arb *a, uint64_t ts)
 {
     return a->entry->ts == 0 && !arb_pending(a) && stamp_version(ts) <= *a->event->forgot &&
            arb_rule(a, OWN_RULE_CLOCK);
-}
-
-/* A new directory node, which may not have heard of the object yet. */
-static bool learns(const struct arb *a)
-{
-    return nodeset_has(a->event->directory, a->event->self) &&
-           !nodeset_has(a->event->drivers, a->event->self);
 }
 
 /* The ACK of who has nothing and keeps nothing. If it took the request, two that the directory's

@@ -72,6 +72,9 @@ void arb_freed(struct arb *a);
 void arb_take(struct arb *a, uint64_t ts, const struct own_vector *vector, bool destroyed);
 /* Nothing is known of the object any more (R13). */
 void arb_forget(struct arb *a, uint64_t ts);
+/* The same of a destroyed object; a newcomer knows until it serves that there is nothing. */
+void arb_bury(struct arb *a, uint64_t ts);
+void arb_look(struct arb *a); /* LOOK */
 void arb_settle_pending(struct arb *a);
 /* VAL of what is applied here, to who asks again (R9). */
 void arb_tell(struct arb *a, nodeset to);

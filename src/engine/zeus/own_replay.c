@@ -148,5 +148,5 @@ void arb_replay_nack(struct arb *a)
     }
     uint64_t ts = b->ts;
     arb_settle_pending(a);
-    arb_forget(a, ts);
+    arb_bury(a, ts);
 }
