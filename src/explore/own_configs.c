@@ -199,6 +199,14 @@ enum { A, B, C, D };
     {                                                                                              \
         .type = OWN_READER, .node = at                                                             \
     }
+#define DEGREE(at, replicas)                                                                       \
+    {                                                                                              \
+        .type = OWN_DEGREE, .node = at, .target = replicas                                         \
+    }
+#define DESTROY(at)                                                                                \
+    {                                                                                              \
+        .type = OWN_DESTROY, .node = at                                                            \
+    }
 #define TRIM(at, whom)                                                                             \
     {                                                                                              \
         .type = OWN_TRIM, .node = at, .target = whom                                               \
@@ -248,6 +256,27 @@ const struct explore_config explore_own_configs[] = {
     OWN("own-replicas-death", "an owner dies while it commits; a reader wants to own", true,
         .nodes = 3, .directory = AT_A | AT_B, .owner = C, .readers = AT_A | AT_B,
         .wants = {OWNER(A)}, .commits = 2, .commit_at = AT_A | AT_C, .drops = 1, .drop_nodes = AT_C,
+        .timers = 0),
+    OWN("own-born", "who creates an object dies; another node reads it", true, .nodes = 3,
+        .directory = AT_A | AT_B, .owner = NODE_NONE, .wants = {OWNER(C), READER(A)}, .commits = 1,
+        .commit_at = AT_C, .drops = 1, .drop_nodes = AT_A | AT_C, .timers = 1, .enough = true),
+    OWN("own-degree", "a degree changes while an object moves", true, .nodes = 3,
+        .directory = AT_A | AT_B, .owner = C, .readers = AT_B, .wants = {DEGREE(C, 2), OWNER(A)},
+        .commits = 1, .commit_at = AT_A | AT_C, .timers = 1),
+    OWN("own-degree-death", "the same; somebody dies", true, .nodes = 3, .directory = AT_A | AT_B,
+        .owner = C, .readers = AT_B, .wants = {DEGREE(C, 2), OWNER(A)}, .drops = 1,
+        .drop_nodes = AT_A | AT_B | AT_C, .timers = 1),
+    OWN("own-destroy", "a tombstone is destroyed, or written, while others want it", true,
+        .nodes = 3, .directory = AT_A | AT_B, .owner = C, .readers = AT_B, .deleted = true,
+        .wants = {DESTROY(C), OWNER(A), OWNER(B)}, .commits = 2, .commit_at = AT_A | AT_B | AT_C,
+        .timers = 1),
+    OWN("own-destroy-death", "the same with one that wants it; somebody dies", true, .nodes = 3,
+        .directory = AT_A | AT_B, .owner = C, .readers = AT_B, .deleted = true,
+        .wants = {DESTROY(C), OWNER(A)}, .commits = 2, .commit_at = AT_A | AT_C, .drops = 1,
+        .drop_nodes = AT_A | AT_B | AT_C, .timers = 0),
+    OWN("own-destroy-far", "owner and reader of a tombstone are no directory nodes; a death", false,
+        .nodes = 4, .directory = AT_A | AT_B, .owner = C, .readers = AT_D, .deleted = true,
+        .wants = {DESTROY(C), OWNER(A)}, .commits = 0, .drops = 1, .drop_nodes = AT_C | AT_D,
         .timers = 0),
     OWN("own-bystander-death", "two nodes want to own; one that has nothing to do with it dies",
         false, .nodes = 4, .directory = AT_B | AT_C, .owner = C, .wants = {OWNER(A), OWNER(B)},

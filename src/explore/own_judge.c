@@ -5,6 +5,8 @@
  *   fresh     a value that was replaced never comes back, and a commit replaces what it saw
  *   owner     one node writes, and knows all who can read
  *   once      a request is carried out once (own_shell.c)
+ *   kept      where R15 asks for two replicas, no value that could be read is gone with one node,
+ *             and what nobody could read does not count as lost (R17)
  *   rest      where nothing is under way nobody waits, and the directory agrees */
 #include <string.h>
 
@@ -43,10 +45,24 @@ void owns_note(struct owns_shell *shell)
     }
 }
 
+/* Some node has what could be read last, or what is about to replace it. */
+static bool is_kept(const struct owns_world *w)
+{
+    for (uint8_t i = 0; i < OWNS_NODES; i++) {
+        if (owns_alive(w, i) && w->nodes[i].have && w->nodes[i].value >= w->last) {
+            return true;
+        }
+    }
+    return w->last == OWNS_VALUE_NEW;
+}
+
 const char *owns_broken(const void *self, const void *state)
 {
     const struct owns_model *model = self;
     const struct owns_world *w = state;
+    if (model->setup->enough && !is_kept(w)) {
+        return "a value that could be read is gone";
+    }
     for (uint8_t i = 0; i < OWNS_NODES; i++) {
         if (owns_readable(w, i) && w->nodes[i].value != w->last) {
             return "somebody would answer a value that is not the newest";
@@ -85,14 +101,15 @@ bool owns_directory_agrees(const struct owns_model *model, const struct owns_wor
             continue;
         }
         if (known != NULL && (n->entry.ts != ts || n->entry.vector.owner != known->owner ||
-                              n->entry.vector.readers != known->readers)) {
+                              n->entry.vector.readers != known->readers ||
+                              n->entry.vector.degree != known->degree)) {
             return false;
         }
         ts = n->entry.ts;
         known = &n->entry.vector;
     }
     struct own_vector v = {.owner = NODE_NONE};
-    if (known != NULL) {
+    if (known != NULL && ts != 0) {
         v = own_masked(known, owns_view(model, w, w->nviews));
     }
     for (uint8_t i = 0; i < OWNS_NODES && known != NULL; i++) {
@@ -103,6 +120,21 @@ bool owns_directory_agrees(const struct owns_model *model, const struct owns_wor
         }
     }
     return true;
+}
+
+bool owns_never_was(const struct owns_model *model, const struct owns_world *w)
+{
+    for (nodeset rest = model->setup->directory; rest != 0; rest &= rest - 1) {
+        uint8_t node = nodeset_first(rest);
+        const struct own_entry *entry = &w->nodes[node].entry;
+        if (!owns_alive(w, node) || entry->ts == 0 || !model->setup->enough) {
+            continue;
+        }
+        struct own_vector v = own_masked(&entry->vector, owns_view(model, w, w->nviews));
+        bool lost = v.owner == NODE_NONE && v.readers == 0 && (v.degree & OWN_FRESH) == 0;
+        return lost && (w->seen & ~(1u << OWNS_VALUE_NEW)) == 0;
+    }
+    return false;
 }
 
 bool owns_at_rest(const struct owns_world *w, bool timers_count)

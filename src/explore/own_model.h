@@ -29,7 +29,7 @@
 struct owns_want {
     uint8_t type; /* enum own_type */
     uint8_t node;
-    uint8_t target; /* of TRIM */
+    uint8_t target; /* of TRIM; of DEGREE the degree */
 };
 
 /* A configuration. */
@@ -44,6 +44,8 @@ struct owns_setup {
     uint8_t drops;      /* members that views may drop: they die */
     uint8_t drop_nodes; /* nodeset that may be dropped */
     uint8_t timers;     /* how often a timer may run out */
+    bool deleted;       /* at the start: the object is a tombstone */
+    bool enough;        /* two replicas are needed to write (R15), while two nodes live */
 };
 
 /* Those of one lane stand in the order in which they were sent. */
@@ -168,6 +170,8 @@ const char *owns_broken(const void *self, const void *state);
 bool owns_finished(const void *self, const void *state);
 /* Where nobody waits: the directory's entries are the same, and true. */
 bool owns_directory_agrees(const struct owns_model *model, const struct owns_world *w);
+/* ... and they say that the object is lost, but no value was ever written to it. */
+bool owns_never_was(const struct owns_model *model, const struct owns_world *w);
 /* Nobody waits for anything, nor for time to pass if that is so wanted. */
 bool owns_at_rest(const struct owns_world *w, bool timers_count);
 

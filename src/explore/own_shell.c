@@ -36,22 +36,24 @@ static struct own_event event_of(struct owns_shell *shell, uint8_t node, enum ow
 {
     struct owns_node *n = &shell->world->nodes[node];
     const struct view *view = owns_view(shell->model, shell->world, n->epoch);
-    return (struct own_event){
-        .kind = kind,
-        .from = NODE_NONE,
-        .self = node,
-        .recovered = n->hears >= 1,
-        .settled = n->hears >= 2,
-        .now_us = kind == OWN_EV_TIMER ? LATER : NOW,
-        .random = shell->random,
-        .view = view,
-        .directory = shell->model->setup->directory,
-        .drivers = shell->model->setup->directory & view->operational,
-        .data = {.version = n->version, .have = n->have, .busy = n->state == ZEUS_WRITE},
-        .clock = &n->clock,
-        .forgot = &n->forgot,
-        .seq = &n->seq,
-        .config = &shell->model->config};
+    return (struct own_event){.kind = kind,
+                              .from = NODE_NONE,
+                              .self = node,
+                              .recovered = n->hears >= 1,
+                              .settled = n->hears >= 2,
+                              .now_us = kind == OWN_EV_TIMER ? LATER : NOW,
+                              .random = shell->random,
+                              .view = view,
+                              .directory = shell->model->setup->directory,
+                              .drivers = shell->model->setup->directory & view->operational,
+                              .data = {.version = n->version,
+                                       .have = n->have,
+                                       .busy = n->state == ZEUS_WRITE,
+                                       .tombstone = n->have && n->value == OWNS_VALUE_NEW},
+                              .clock = &n->clock,
+                              .forgot = &n->forgot,
+                              .seq = &n->seq,
+                              .config = &shell->model->config};
 }
 
 /* ---- Messages ---- */
@@ -272,6 +274,7 @@ void owns_shell_want(struct owns_shell *shell, uint8_t want)
     struct own_event event = event_of(shell, asked->node, OWN_EV_WANT);
     event.want = (struct own_request){.type = asked->type,
                                       .target = asked->type == OWN_TRIM ? asked->target : NODE_NONE,
+                                      .degree = asked->type == OWN_DEGREE ? asked->target : 0,
                                       .create = asked->type == OWN_OWNER};
     shell->world->phase[want] = WANT_OPEN;
     uint32_t before = shell->world->nodes[asked->node].seq;

@@ -24,8 +24,9 @@ void owns_begin(const void *self, void *state_out)
     memset(w, 0, sizeof *w);
     w->nviews = 1;
     w->live[0] = (uint8_t)((1u << setup->nodes) - 1);
-    w->last = known ? OWNS_VALUE_START : OWNS_VALUE_NEW;
-    w->seen = known ? 1u << OWNS_VALUE_START : 0;
+    uint8_t value = known && !setup->deleted ? OWNS_VALUE_START : OWNS_VALUE_NEW;
+    w->last = value;
+    w->seen = known ? (uint8_t)(1u << value) : 0;
     for (uint8_t i = 0; i < setup->nodes; i++) {
         struct owns_node *n = &w->nodes[i];
         n->epoch = 1;
@@ -41,7 +42,7 @@ void owns_begin(const void *self, void *state_out)
         if (nodeset_has(replicas, i)) {
             n->have = true;
             n->version = stamp_make(3, 0);
-            n->value = OWNS_VALUE_START;
+            n->value = value;
             n->owned = i == setup->owner;
         }
         n->clock = known ? 4 : 0;
@@ -252,12 +253,24 @@ static void drop(struct expansion *x, uint8_t node)
 
 /* ---- Commits ---- */
 
+/* R15, as own_replicated of the node has it. */
+static bool has_enough(const struct owns_model *model, const struct owns_world *w, uint8_t node)
+{
+    const struct owns_node *n = &w->nodes[node];
+    const struct view *view = owns_view(model, w, n->epoch);
+    struct own_vector v = own_masked(&n->entry.vector, view);
+    bool alone = nodeset_count(view->operational) == 1;
+    return !model->setup->enough || (model->config.rules_off >> OWN_RULE_ENOUGH & 1) != 0 ||
+           alone || v.readers != 0;
+}
+
 static void commit(struct expansion *x, uint8_t node)
 {
     const struct owns_setup *setup = x->shell.model->setup;
     const struct owns_node *old = &x->from->nodes[node];
     if (x->from->commits == setup->commits || !nodeset_has(setup->commit_at, node) ||
-        x->from->commit_version != 0 || !owns_writable(x->from, node) || old->state != ZEUS_VALID) {
+        x->from->commit_version != 0 || !owns_writable(x->from, node) || old->state != ZEUS_VALID ||
+        !has_enough(x->shell.model, x->from, node)) {
         return;
     }
     struct owns_world *w = start(x, 0);
@@ -385,10 +398,12 @@ void owns_expand(const void *self, const void *state, struct search *search)
     commit_done(&x);
     replay(&x);
     wants(&x);
-    const char *wrong = !owns_at_rest(x.from, false) ? "nothing is under way, but something waits"
-                        : owns_at_rest(x.from, true) && !owns_directory_agrees(model, x.from)
-                            ? "the directory does not know who has the object"
-                            : NULL;
+    const char *wrong =
+        !owns_at_rest(x.from, false)            ? "nothing is under way, but something waits"
+        : !owns_at_rest(x.from, true)           ? NULL
+        : !owns_directory_agrees(model, x.from) ? "the directory does not know who has the object"
+        : owns_never_was(model, x.from)         ? "an object that was never written counts as lost"
+                                                : NULL;
     if (!x.moved && wrong != NULL) {
         (void)start(&x, 0);
         x.shell.broken = wrong;

@@ -509,9 +509,28 @@ static struct own_vector vector_seen(const struct own_eyes *eyes, uint8_t space,
     return own_masked(&entry.vector, eyes->view);
 }
 
+#ifdef HK_MUTANTS
+static bool rule_on(const struct node *n, uint8_t space, enum own_rule rule)
+{
+    const struct zeus_config *config = n->spaces[space].engine;
+    return (config->own.rules_off >> rule & 1) == 0;
+}
+#else
+static bool rule_on(const struct node *n, uint8_t space, enum own_rule rule)
+{
+    (void)n;
+    (void)space;
+    (void)rule;
+    return true;
+}
+#endif
+
 static bool is_replicated(const struct own_eyes *eyes, uint8_t space,
                           const struct own_vector *vector)
 {
+    if (!rule_on(eyes->node, space, OWN_RULE_ENOUGH)) {
+        return true;
+    }
     uint8_t self = eyes->node->config.self;
     uint32_t have = nodeset_count(vector->readers & ~nodeset_of(self)) + 1;
     uint32_t shall = own_degree_in(eyes->node, eyes->view, space, vector);

@@ -29,7 +29,8 @@ static void test_rules_are_missed(void **state)
         {"own-commit", OWN_RULE_PENDING},      {"own-commit", OWN_RULE_HIGHEST_DATA},
         {"own-create", OWN_RULE_VALID_DRIVES}, {"own-race", OWN_RULE_HIGHER_INV},
         {"own-driver-death", OWN_RULE_FIRST},  {"own-replicas-death", OWN_RULE_REPLAY_WAITS},
-        {"own-lost", OWN_RULE_REPLAY},
+        {"own-lost", OWN_RULE_REPLAY},         {"own-born", OWN_RULE_ENOUGH},
+        {"own-born", OWN_RULE_FRESH},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         explore_family_misses(cases[i].config, cases[i].rule, own_rule_names[cases[i].rule]);

@@ -370,6 +370,40 @@ static const char *run_resp_again(uint64_t off)
     return own_rig_verdict(r);
 }
 
+/* An owner that has just created the object, and is no directory node, dies with it. */
+static struct own_rig *created(uint64_t off, uint32_t commits)
+{
+    struct own_rig *r = &rig;
+    own_rig_init(r, 5, 0, off, 1);
+    r->config.degree = 0;
+    own_rig_want(r, 4, OWN_OWNER, NODE_NONE);
+    own_rig_run(r);
+    assert_true(r->nodes[4].owned);
+    for (uint32_t i = 0; i < commits; i++) {
+        assert_true(own_rig_commit(r, 4, false) != 0);
+    }
+    own_rig_run(r);
+    crash_and_drop(r, 4);
+    own_rig_adopt_all(r);
+    own_rig_run(r);
+    own_rig_want(r, 3, OWN_OWNER, NODE_NONE);
+    return r;
+}
+
+/* R15. What it wrote alone a client was told of. */
+static const char *run_enough(uint64_t off)
+{
+    return own_rig_verdict(created(off, 3));
+}
+
+/* R17. It wrote nothing that anybody was told of. */
+static const char *run_fresh(uint64_t off)
+{
+    struct own_rig *r = created(off, 1);
+    const char *wrong = own_rig_verdict(r);
+    return wrong != NULL ? wrong : r->nodes[3].owned ? NULL : "what never was is lost";
+}
+
 static void judge(enum own_rule rule, const char *(*run)(uint64_t))
 {
     const char *wrong = run(0);
@@ -410,6 +444,8 @@ static const struct row rows[OWN_RULES] = {
     {OWN_RULE_SHADOW, run_shadow},
     {OWN_RULE_CLOCK, run_clock},
     {OWN_RULE_RESP_AGAIN, run_resp_again},
+    {OWN_RULE_ENOUGH, run_enough},
+    {OWN_RULE_FRESH, run_fresh},
 };
 
 static void test_rule(void **state)

@@ -110,6 +110,7 @@ uint32_t own_rig_commit(struct own_rig *r, uint8_t node, bool deletion)
         return 0;
     }
     struct own_vector v = own_masked(&n->entry.vector, &n->view);
+    bool waits = (r->config.rules_off >> OWN_RULE_ENOUGH & 1) == 0;
     r->values++;
     check_base(r, node, n->version);
     n->locked = false;
@@ -122,7 +123,7 @@ uint32_t own_rig_commit(struct own_rig *r, uint8_t node, bool deletion)
                                  .born = own_rig_born(&n->view, node),
                                  .epoch = n->view.epoch,
                                  .followers = v.readers & ~nodeset_of(node),
-                                 .answered = (n->entry.vector.degree & OWN_FRESH) == 0,
+                                 .answered = !waits || (n->entry.vector.degree & OWN_FRESH) == 0,
                                  .coordinator = node};
     if (r->trace) {
         printf("node %u commits v%llu to %llx\n", node,

@@ -115,6 +115,24 @@ static void test_written_is_replicated(void **state)
     }
 }
 
+#ifdef HK_MUTANTS
+/* Without R15 the answer comes when nobody else has it. */
+static void test_written_alone_is_lost(void **state)
+{
+    (void)state;
+    static const struct zeus_config hasty = {
+        .own = {.backoff_us = 200, .rules_off = UINT64_C(1) << OWN_RULE_ENOUGH}};
+    struct cluster_config config = config_of(3, 1);
+    config.engine = &hasty;
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
+    assert_int_equal(call(c, 0, OP_SET, "a", "here").kind, ANSWER_OK);
+    cluster_kill(c, 0);
+    assert_int_equal(call(c, 1, OP_GET, "a", "").kind, ANSWER_NIL);
+    cluster_destroy(c);
+}
+#endif
+
 /* ---- Lists ---- */
 
 static struct cluster_txn_answer transact(struct cluster *c, uint32_t node, const struct op *ops,
@@ -280,6 +298,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_operations),
         cmocka_unit_test(test_written_is_replicated),
+#ifdef HK_MUTANTS
+        cmocka_unit_test(test_written_alone_is_lost),
+#endif
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_watches),
         cmocka_unit_test(test_acquire),

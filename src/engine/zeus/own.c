@@ -36,6 +36,8 @@ const char *const own_rule_names[OWN_RULES] = {
     [OWN_RULE_SHADOW] = "shadow",
     [OWN_RULE_CLOCK] = "clock",
     [OWN_RULE_RESP_AGAIN] = "resp_again",
+    [OWN_RULE_ENOUGH] = "enough",
+    [OWN_RULE_FRESH] = "fresh",
 };
 
 /* ---- Directory ---- */
@@ -141,7 +143,8 @@ bool arb_creates(const struct arb *a, const struct own_vector *before)
 /* Whether R15 keeps whoever creates an object from writing it alone. */
 static bool is_written_by_several(const struct arb *a)
 {
-    return a->event->config->degree != 1 && nodeset_count(a->event->view->configured) >= 3;
+    return a->event->config->degree != 1 && nodeset_count(a->event->view->configured) >= 3 &&
+           arb_rule(a, OWN_RULE_FRESH);
 }
 
 bool arb_lost(const struct arb *a, const struct own_vector *before)

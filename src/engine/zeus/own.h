@@ -266,6 +266,8 @@ enum own_rule {
     OWN_RULE_SHADOW,       /* R11: a shadow does not drive */
     OWN_RULE_CLOCK,        /* R13 */
     OWN_RULE_RESP_AGAIN,   /* a requester that gets RESP again sends VAL again; liveness */
+    OWN_RULE_ENOUGH,       /* R15; asked by the node, before a transaction commits */
+    OWN_RULE_FRESH,        /* R17 */
     OWN_RULES
 };
 extern const char *const own_rule_names[OWN_RULES];
