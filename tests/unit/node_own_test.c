@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/random.h"
-#include "node/own.h"
+#include "node/own_internal.h"
 #include "support/node_cluster.h"
 
 #define KEYS 24u
@@ -666,6 +666,59 @@ static void directories_move_with_the_configured_set(void **state)
     cluster_destroy(rig.cluster);
 }
 
+/* Who says that it has all entries has this one. */
+static void driver_knows(struct rig *rig, uint32_t node, uint32_t key)
+{
+    struct node *n = cluster_node(rig->cluster, node);
+    struct bytes bytes = key_of(key);
+    struct worker *w = &n->workers[own_worker(&n->workers[0], own_portable(&n->workers[0], bytes))];
+    struct own_step s;
+    own_step_init(w, &s, 0, OWN_EV_GO, bytes, store_hash(node_store(n, 0), bytes));
+    if (cluster_alive(rig->cluster, node) && nodeset_has(s.event.drivers, (uint8_t)node)) {
+        assert_true(entry_at(rig, node, bytes).ts != 0);
+    }
+}
+
+static bool is_configured(struct rig *rig, uint32_t node, nodeset configured)
+{
+    const struct view *view = &cluster_node(rig->cluster, node)->workers[0].view;
+    return view->configured == configured && view->configured_old == 0;
+}
+
+/* The old set and the new one hold together for an epoch that never settles, since a worker stands
+ * still, so no entries are sent in it. Until they are, who is a directory node by the new set alone
+ * does not drive, nor say that an object is forgotten: it would be believed. */
+static void only_who_has_entries_drives(void **state)
+{
+    (void)state;
+    struct rig rig = start(5, true, &zeus, adjust);
+    struct sets sets = {28};
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 2, i);
+        commit(&rig, i, false);
+    }
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
+    uint32_t before = cluster_node(rig.cluster, 4)->workers[0].view.epoch;
+    worker_configure(node_worker(cluster_node(rig.cluster, 4), 0), sets.configured);
+    cluster_stall(rig.cluster, 4, 1, true);
+    bool stalls = true;
+    while (!has_settled(rig.cluster, &sets)) {
+        cluster_step(rig.cluster, STEP_US);
+        assert_true(cluster_now(rig.cluster) < BOUND_US);
+        for (uint32_t i = 0; i < 5 * KEYS; i++) {
+            driver_knows(&rig, i % 5, i / 5);
+        }
+        if (stalls && is_configured(&rig, 4, sets.configured)) {
+            assert_int_equal(cluster_node(rig.cluster, 4)->spaces[0].settled_epoch, before);
+            cluster_stall(rig.cluster, 4, 1, false);
+            stalls = false;
+        }
+    }
+    assert_false(stalls);
+    directories_know(&rig, 4);
+    cluster_destroy(rig.cluster);
+}
+
 /* ---- Bounds ---- */
 
 static void records_are_bounded(void **state)
@@ -705,6 +758,7 @@ int main(void)
         cmocka_unit_test(replicas_are_trimmed),
         cmocka_unit_test(lost_objects_wait_for_the_operator),
         cmocka_unit_test(directories_move_with_the_configured_set),
+        cmocka_unit_test(only_who_has_entries_drives),
         cmocka_unit_test(records_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
