@@ -81,15 +81,20 @@ void crowd_init(struct world *world)
     cs->n = s->clients;
 }
 
-static void hang_up(struct world *world, struct client *c)
+void crowd_close(struct world *world, struct resp_conn *conn, uint8_t machine, uint32_t worker)
 {
     struct clients *cs = &world->clients;
-    if (c->conn != NULL && world->machines[c->machine].actors[c->worker].busy) {
+    if (conn != NULL && world->machines[machine].actors[worker].busy) {
         HK_ASSERT(cs->closed_n < sizeof cs->closed / sizeof cs->closed[0]);
-        cs->closed[cs->closed_n++] = (struct closed){c->conn, c->machine, c->worker};
+        cs->closed[cs->closed_n++] = (struct closed){conn, machine, worker};
     } else {
-        resp_conn_destroy(c->conn);
+        resp_conn_destroy(conn);
     }
+}
+
+static void hang_up(struct world *world, struct client *c)
+{
+    crowd_close(world, c->conn, c->machine, c->worker);
     c->conn = NULL;
 }
 

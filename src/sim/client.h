@@ -119,7 +119,8 @@ struct clients {
     uint32_t extra_first;      /* keys of which no history knows; fillers follow */
     uint32_t fillers_done;
     struct calendar calendar;
-    struct closed closed[CLIENTS_MAX + SIM_NODES_MAX]; /* one a client at most */
+    /* One a client, or a trader, at most. */
+    struct closed closed[CLIENTS_MAX + TRADERS_MAX + 2 * SIM_NODES_MAX];
     uint32_t closed_n;
     bool tampered;      /* for tests: an answer was recorded wrongly */
     int64_t next_value; /* every value that is written is new */
@@ -127,6 +128,8 @@ struct clients {
 
 void crowd_init(struct world *world);
 void crowd_deinit(struct world *world);
+/* Closes a connection of a client or of a trader, as soon as its worker is in no poll. */
+void crowd_close(struct world *world, struct resp_conn *conn, uint8_t machine, uint32_t worker);
 /* Everybody has something to do. */
 void crowd_round(struct world *world, uint32_t ops);
 /* All data is gone: what clients knew of keys is not so any more. */

@@ -58,7 +58,7 @@ static struct deal *add_deal(struct world *world, const struct trader *trader, e
         HK_ASSERT(ts->deals != NULL);
     }
     struct deal *deal = calloc(1, sizeof *deal);
-    HK_ASSERT(deal != NULL && ts->deals_n < DEAL_TAG);
+    HK_ASSERT(deal != NULL && ts->deals_n < DEAL_AHEAD);
     deal->index = (uint32_t)ts->deals_n;
     deal->trader = trader->id;
     deal->kind = kind;
@@ -307,6 +307,18 @@ static enum deal_kind draw_kind(struct world *world)
     return (enum deal_kind)kind;
 }
 
+/* Some deals have no command. */
+static void translate(struct deal *deal)
+{
+    deal->request.flags = 0;
+    if (deal->kind == DEAL_FETCH) {
+        deal->kind = DEAL_READ;
+    } else if (deal->kind == DEAL_CLAIM && deal->request.ops_n == 1) {
+        deal->kind = DEAL_WRITE;
+        deal->ops[0].flags = 0;
+    }
+}
+
 struct deal *deal_draw(struct world *world, struct trader *trader)
 {
     struct traders *ts = &world->traders;
@@ -324,6 +336,9 @@ struct deal *deal_draw(struct world *world, struct trader *trader)
     }
     struct deal *deal = add_deal(world, trader, kind);
     fill(world, deal);
+    if (trader->speaks) {
+        translate(deal);
+    }
     return deal;
 }
 
@@ -403,10 +418,19 @@ static const char *understand_one(const struct world *world, struct deal *deal, 
     }
 }
 
+static bool none_applied(const struct reply *reply)
+{
+    bool none = true;
+    for (uint32_t i = 0; i < reply->answers_n; i++) {
+        none = none && !reply->answers[i].applied;
+    }
+    return none;
+}
+
 const char *deal_understand(struct world *world, struct deal *deal, const struct reply *reply)
 {
     const struct answer *answer = &reply->answer;
-    if (deal->kind == DEAL_GET || deal->kind == DEAL_SET) {
+    if (deal->alone) {
         deal->outcome = TXN_COMMITTED;
         return understand_one(world, deal, 0, answer, reply->version);
     }
@@ -427,6 +451,10 @@ const char *deal_understand(struct world *world, struct deal *deal, const struct
     }
     if (reply->answers_n != deal->request.ops_n) {
         return "another number of answers than of operations";
+    }
+    if (deal->row && !reply->answers[0].applied) {
+        deal->outcome = TXN_ABORTED;
+        return none_applied(reply) ? NULL : "a part of what is done as a whole";
     }
     const char *wrong = NULL;
     for (uint32_t i = 0; wrong == NULL && i < reply->answers_n; i++) {

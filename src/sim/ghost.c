@@ -502,7 +502,7 @@ void ghost_polled(struct machine *m, uint32_t worker)
             continue;
         }
         if ((m->outputs[i].op & DEAL_TAG) != 0) {
-            check_silent_deal(m, m->outputs[i].op & ~DEAL_TAG);
+            check_silent_deal(m, m->outputs[i].op & ~(DEAL_TAG | DEAL_AHEAD));
             continue;
         }
         const struct sim_op *op = &world->clients.ops[m->outputs[i].op];

@@ -337,6 +337,12 @@ static void choose_version(struct machine *m)
     }
 }
 
+static bool host_transactions(void *context, uint32_t space)
+{
+    (void)context;
+    return space == 0;
+}
+
 void machine_start(struct machine *m)
 {
     HK_ASSERT(m->state == MACHINE_DOWN && m->node == NULL);
@@ -352,6 +358,8 @@ void machine_start(struct machine *m)
     HK_ASSERT(m->process != NULL);
     m->process->machine = m;
     redis_host_init(&m->process->host, host_wall_us, m->process);
+    m->process->trading = m->process->host;
+    m->process->trading.transactions = host_transactions;
     struct node_config config;
     describe_node(m, &config);
     m->bootstrap = false;

@@ -60,7 +60,8 @@ struct process {
     struct machine *machine;
     struct engine_ops ops;
     union engines_config engine;
-    struct resp_host host; /* of its connections */
+    struct resp_host host;    /* of its connections, ... */
+    struct resp_host trading; /* ... and of those that ask for transactions */
 };
 
 /* A fault that waits for the next poll that puts something out. */

@@ -50,6 +50,7 @@ static void add_stats(struct sim_stats *sum, const struct sim_stats *stats)
     sum->deals_ok += stats->deals_ok;
     sum->deals_aborted += stats->deals_aborted;
     sum->deals_unknown += stats->deals_unknown;
+    sum->deals_spoken += stats->deals_spoken;
     sum->audits += stats->audits;
     sum->deaths += stats->deaths;
     sum->polls += stats->polls;
@@ -244,9 +245,10 @@ void sim_report_text(const struct sim_report *report, double wall_seconds, FILE 
             s->ops_extra);
     if (s->deals > 0) {
         fprintf(to,
-                "transactions: %" PRIu64 " (%" PRIu64 " committed, %" PRIu64
-                " without effect, %" PRIu64 " unknown); audits: %" PRIu64 "\n",
-                s->deals, s->deals_ok, s->deals_aborted, s->deals_unknown, s->audits);
+                "transactions: %" PRIu64 " (%" PRIu64 " committed, of these by commands %" PRIu64
+                ", %" PRIu64 " without effect, %" PRIu64 " unknown); audits: %" PRIu64 "\n",
+                s->deals, s->deals_ok, s->deals_spoken, s->deals_aborted, s->deals_unknown,
+                s->audits);
     }
     fprintf(to,
             "views: %.2f changes a seed; processes: %" PRIu64 ", of these after a wipe: %" PRIu64
@@ -295,6 +297,7 @@ static json_t *transactions_json(const struct sim_report *report)
     json_t *json = json_object();
     json_object_set_new(json, "all", number(s->deals));
     json_object_set_new(json, "committed", number(s->deals_ok));
+    json_object_set_new(json, "by_commands", number(s->deals_spoken));
     json_object_set_new(json, "without_effect", number(s->deals_aborted));
     json_object_set_new(json, "unknown_outcome", number(s->deals_unknown));
     json_object_set_new(json, "audits", number(s->audits));

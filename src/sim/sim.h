@@ -106,8 +106,9 @@ struct sim_stats {
     uint64_t deals_ok;      /* committed */
     uint64_t deals_aborted; /* certainly without effect */
     uint64_t deals_unknown;
-    uint64_t audits; /* of the bank */
-    uint64_t deaths; /* that sim_config.death asked for */
+    uint64_t deals_spoken; /* of those that committed: said as commands of the Redis protocol */
+    uint64_t audits;       /* of the bank */
+    uint64_t deaths;       /* that sim_config.death asked for */
     uint64_t polls;
     uint64_t frames;   /* sent */
     uint64_t messages; /* inside them */

@@ -11,19 +11,18 @@
 
 /* ---- Saying ---- */
 
-/* Half of the clients speak RESP3. */
-static bool greet(struct client *c, uint64_t now_us)
+bool talk_greet(struct resp_conn *conn, uint64_t now_us)
 {
     static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
     struct op op;
     const struct txn_request *txn;
-    if (!resp_conn_feed(c->conn, bytes_of(hello, sizeof hello - 1)) ||
-        resp_conn_next(c->conn, now_us, true, &op, &txn) != RESP_INPUT) {
+    if (!resp_conn_feed(conn, bytes_of(hello, sizeof hello - 1)) ||
+        resp_conn_next(conn, now_us, true, &op, &txn) != RESP_INPUT) {
         return false;
     }
-    struct bytes reply = resp_conn_output(c->conn);
+    struct bytes reply = resp_conn_output(conn);
     bool map = reply.n > 0 && reply.at[0] == '%';
-    resp_conn_sent(c->conn, reply.n);
+    resp_conn_sent(conn, reply.n);
     return map;
 }
 
@@ -42,7 +41,9 @@ const char *talk_connect(struct machine *m, struct worker *w, struct client *c)
     if (err != HK_OK) {
         return hk_err_name(err);
     }
-    return c->id % 2 == 0 || greet(c, now_us) ? NULL : "HELLO 3 is not answered with a map";
+    /* Half of the clients speak RESP3. */
+    return c->id % 2 == 0 || talk_greet(c->conn, now_us) ? NULL
+                                                         : "HELLO 3 is not answered with a map";
 }
 
 const char *talk_say(struct world *world, struct client *c, uint32_t index)

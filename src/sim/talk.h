@@ -8,6 +8,9 @@
 #include "node/node.h"
 #include "sim/client.h"
 
+/* Says HELLO 3 on a new connection. False: it is not answered as it should. */
+bool talk_greet(struct resp_conn *conn, uint64_t now_us);
+
 /* Each returns NULL, or what goes wrong. */
 
 /* Opens the client's session, and its connection if it speaks. */

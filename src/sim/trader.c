@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "sim/teller.h"
 #include "sim/world.h"
 
 bool traders_on(const struct world *world)
@@ -47,6 +48,8 @@ static void trader_init(struct world *world, uint32_t id)
     t->machine = (uint8_t)(id % world->setup.nodes);
     t->worker = (uint32_t)random_below(chance, world->setup.workers_of[t->machine]);
     t->window = (uint32_t)random_between(chance, 1, world->setup.trade_window);
+    t->speaks = id % 2 == 1 && (world->setup.engine->traits & ENGINE_OWNED) != 0;
+    t->window = t->speaks ? 1 : t->window;
     if (random_chance(chance, 400000)) {
         t->patience_us =
             random_between(chance, world->setup.answer_us / 20, world->setup.answer_us);
@@ -73,6 +76,9 @@ void traders_init(struct world *world)
 void traders_deinit(struct world *world)
 {
     struct traders *ts = &world->traders;
+    for (uint32_t i = 0; i < ts->n; i++) {
+        teller_hang_up(world, &ts->at[i]);
+    }
     for (size_t i = 0; i < ts->deals_n; i++) {
         deal_destroy(ts->deals[i]);
     }
@@ -135,6 +141,7 @@ void traders_read_all(struct world *world)
         t->machine = nodeset_first(rest);
         t->worker %= world->setup.workers_of[t->machine];
         t->reader = true;
+        t->speaks = false;
         t->window = 1;
         t->patience_us = 0;
         trader_schedule(world, t, world->now_us);
@@ -174,6 +181,7 @@ static void finish(struct world *world, struct deal *deal, enum txn_outcome outc
     deal->outcome = outcome;
     stats->deals++;
     stats->deals_ok += outcome == TXN_COMMITTED;
+    stats->deals_spoken += outcome == TXN_COMMITTED && deal->said;
     stats->deals_aborted += outcome == TXN_ABORTED;
     stats->deals_unknown += outcome == TXN_UNKNOWN;
 }
@@ -196,6 +204,8 @@ static void trader_disconnect(struct world *world, struct trader *t)
         a->closing[a->closing_n++] = t->session;
         machine_notice(m, t->worker);
     }
+    teller_hang_up(world, t);
+    t->next = t->speaks ? NO_OP : t->next; /* what it watched is forgotten */
     t->session = SESSION_NONE;
     t->connection++;
     t->moving = false;
@@ -343,13 +353,19 @@ static struct deal *oldest_queued(struct world *world, const struct trader *t)
     return NULL;
 }
 
+static const char *speak(struct machine *m, struct trader *t, struct deal *deal)
+{
+    const char *wrong = t->conn == NULL ? teller_connect(m, t) : NULL;
+    return wrong == NULL && !deal->said ? teller_say(m->world, t, deal) : wrong;
+}
+
 void traders_prepare(struct machine *m, uint32_t worker)
 {
     struct world *world = m->world;
     struct worker *w = node_worker(m->node, worker);
     for (uint32_t i = 0; i < world->traders.n; i++) {
         struct trader *t = &world->traders.at[i];
-        const struct deal *deal = is_here(t, m, worker) ? oldest_queued(world, t) : NULL;
+        struct deal *deal = is_here(t, m, worker) ? oldest_queued(world, t) : NULL;
         if (deal == NULL || deal->arrived_step > m->cutoff_step) {
             continue;
         }
@@ -359,27 +375,57 @@ void traders_prepare(struct machine *m, uint32_t worker)
             world_violation(world, "node %u takes no session: %s", m->id, hk_err_name(err));
             return;
         }
+        const char *wrong = t->speaks ? speak(m, t, deal) : NULL;
+        if (wrong != NULL) {
+            world_violation(world, "node %u takes no connection: %s", m->id, wrong);
+            return;
+        }
     }
 }
 
-static void take(struct machine *m, struct trader *t, struct deal *deal,
-                 struct request *request_out)
+static void make_request(const struct trader *t, struct deal *deal, struct request *request_out)
+{
+    deal->alone = deal->kind == DEAL_GET || deal->kind == DEAL_SET;
+    *request_out = (struct request){
+        .session = t->session,
+        .txn = deal->alone ? NULL : &deal->request,
+    };
+    if (deal->alone) {
+        request_out->op = deal->ops[0];
+    }
+}
+
+static void take(struct machine *m, struct deal *deal, struct request *request_out)
 {
     struct world *world = m->world;
-    bool alone = deal->kind == DEAL_GET || deal->kind == DEAL_SET;
     deal->state = DEAL_TAKEN;
     deal->taken_us = world->now_us;
     deal->begin_us = 2 * m->poll_step;
-    *request_out = (struct request){
-        .session = t->session,
-        .tag = DEAL_TAG | deal->index,
-        .txn = alone ? NULL : &deal->request,
-    };
-    if (alone) {
-        request_out->op = deal->ops[0];
-    }
+    request_out->tag = DEAL_TAG | deal->index;
     trace_note(&world->trace, DEAL_TAG | deal->index);
     trace_deal(world, deal, "takes");
+}
+
+/* The next request that a speaking trader's commands ask for. */
+static bool next_spoken(struct machine *m, struct trader *t, struct deal *deal,
+                        struct request *request_out)
+{
+    const char *wrong;
+    bool ahead = false;
+    if (t->conn == NULL || !teller_request(m, t, deal, request_out, &ahead, &wrong)) {
+        if (t->conn != NULL && wrong != NULL) {
+            char text[300];
+            deal_describe(deal, text, sizeof text);
+            world_violation(m->world, "node %u makes %s of commands: %s", m->id, wrong, text);
+        }
+        return false;
+    }
+    if (ahead) {
+        request_out->tag = DEAL_TAG | DEAL_AHEAD | deal->index;
+        return true;
+    }
+    take(m, deal, request_out);
+    return true;
 }
 
 bool traders_request(struct machine *m, uint32_t worker, struct request *request_out)
@@ -393,8 +439,11 @@ bool traders_request(struct machine *m, uint32_t worker, struct request *request
             worker_session_ready(w, t->session)) {
             deal = oldest_queued(world, t);
         }
-        if (deal != NULL && deal->arrived_step <= m->cutoff_step) {
-            take(m, t, deal, request_out);
+        if (deal == NULL || deal->arrived_step > m->cutoff_step) {
+            continue;
+        }
+        if (t->speaks ? next_spoken(m, t, deal, request_out)
+                      : (make_request(t, deal, request_out), take(m, deal, request_out), true)) {
             return true;
         }
     }
@@ -404,7 +453,7 @@ bool traders_request(struct machine *m, uint32_t worker, struct request *request
 void traders_reply(struct machine *m, uint32_t worker, const struct reply *reply)
 {
     struct world *world = m->world;
-    uint32_t index = (uint32_t)reply->tag & ~DEAL_TAG;
+    uint32_t index = (uint32_t)reply->tag & ~(DEAL_TAG | DEAL_AHEAD);
     if (index >= world->traders.deals_n) {
         world_violation(world, "node %u answers a transaction that nobody asked for", m->id);
         return;
@@ -413,6 +462,10 @@ void traders_reply(struct machine *m, uint32_t worker, const struct reply *reply
     struct trader *t = &world->traders.at[deal->trader];
     machine_notice(m, worker); /* there is room again for what waits */
     if (deal->connection != t->connection) {
+        return;
+    }
+    if ((reply->tag & DEAL_AHEAD) != 0) {
+        teller_ahead(world, t, reply);
         return;
     }
     uint32_t i = 0;
@@ -430,6 +483,7 @@ void traders_reply(struct machine *m, uint32_t worker, const struct reply *reply
     bool failed = reply->answer.kind == ANSWER_ERROR;
     deal->err = failed ? (int)reply->answer.number : HK_OK;
     const char *wrong = failed ? NULL : deal_understand(world, deal, reply);
+    wrong = wrong == NULL && t->conn != NULL ? teller_hear(world, t, deal, reply) : wrong;
     if (wrong != NULL) {
         char text[300];
         deal_describe(deal, text, sizeof text);
@@ -481,7 +535,8 @@ static void answered_well(struct world *world, struct deal *deal, struct trader 
         tamper(world, deal);
     }
     deal_account(world, deal);
-    struct deal *next = t->reader || t->next != NO_OP ? NULL : deal_follow(world, t, deal);
+    bool alone = t->reader || t->next != NO_OP || (t->speaks && !t->watches);
+    struct deal *next = alone ? NULL : deal_follow(world, t, deal);
     if (next != NULL) {
         t->next = next->index;
         t->quota++;
@@ -556,6 +611,9 @@ static void over(struct world *world, struct deal *deal, struct trader *t)
 
 void traders_answered(struct world *world, uint32_t index)
 {
+    if ((index & DEAL_AHEAD) != 0) {
+        return;
+    }
     struct deal *deal = deal_at(world, index);
     struct trader *t = &world->traders.at[deal->trader];
     if (deal->state == DEAL_OVER || deal->connection != t->connection) {

@@ -1,6 +1,7 @@
 /* Traders: clients that ask for transactions, in a space whose engine has them (ENGINE_OWNED). Each
  * has a session with a worker, as a thread of the process itself would, and several deals under way
- * in it. A deal is one transaction, or one operation that is as good as one.
+ * in it; or it speaks over a connection (teller.h). A deal is one transaction, or one operation that
+ * is as good as one.
  *
  * Traded keys hold numbers that are written once, so that the history of all deals can be held
  * against strict serializability. Accounts hold money: what is paid from one to another is never
@@ -19,10 +20,13 @@
 #include "sim/setup.h"
 #include "sim/value.h"
 
+struct resp_conn;
 struct world;
 
 /* The tags of deals; below are those of operations (client.h). */
 #define DEAL_TAG UINT32_C(0x80000000)
+/* Beside it: what a deal asks for before its own request (teller.h). */
+#define DEAL_AHEAD UINT32_C(0x40000000)
 #define DEAL_OPS_MAX 12u
 #define TRADED_MAX 8u
 #define ACCOUNTS_MAX 6u
@@ -76,8 +80,15 @@ struct deal {
     int err;
     enum txn_outcome outcome; /* when it is over */
     bool given;               /* a worker has seen it */
-    uint64_t queued_us;       /* virtual */
-    uint64_t taken_us;        /* virtual; 0: not yet */
+    /* Of a trader that speaks (teller.h). */
+    bool said;                   /* to the connection */
+    bool ahead;                  /* the versions of its keys are to be asked for first */
+    bool row;                    /* all or none of its writes are done */
+    uint32_t lines;              /* replies in front of its own */
+    uint64_t seen[DEAL_OPS_MAX]; /* versions of watches, as WATCH saw them */
+    bool alone;                  /* one operation, no transaction */
+    uint64_t queued_us;          /* virtual */
+    uint64_t taken_us;           /* virtual; 0: not yet */
     uint64_t arrived_step;
     uint64_t begin_us, end_us; /* in the history's time; 0: not taken */
 };
@@ -98,6 +109,10 @@ struct trader {
     bool ready;
     bool moving;
     bool reader; /* at the end: reads everything once */
+    bool speaks;
+    bool waits;             /* the connection, for answers */
+    bool watches;           /* WATCH has been answered */
+    struct resp_conn *conn; /* NULL: none */
     uint32_t read_n;
     uint32_t ok_calm;
     uint32_t next; /* a deal that follows from what another one has read; NO_OP */

@@ -172,6 +172,23 @@ static void test_deals(void **state)
     assert_true(refused >= 10);
 }
 
+/* Transactions that are said as commands. Without faults nothing may be lost or undone. */
+static void test_spoken_deals(void **state)
+{
+    (void)state;
+    struct sim_config config = {.engine = "zeus", .nodes = 3, .faults = 0};
+    uint64_t spoken = 0;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct sim_result result;
+        sim_run(&config, seed, &result);
+        assert_int_equal(result.verdict, SIM_SOUND);
+        assert_true(result.stats.deals_spoken < result.stats.deals_ok);
+        spoken += result.stats.deals_spoken;
+        sim_result_deinit(&result);
+    }
+    assert_true(spoken >= 500);
+}
+
 static void test_report_counts(void **state)
 {
     (void)state;
@@ -238,6 +255,7 @@ int main(void)
         cmocka_unit_test(test_no_faults_if_none_are_allowed),
         cmocka_unit_test(test_each_kind_befalls),
         cmocka_unit_test(test_deals),
+        cmocka_unit_test(test_spoken_deals),
         cmocka_unit_test(test_report_counts),
         cmocka_unit_test(test_report_keeps_violations),
     };
