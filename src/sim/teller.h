@@ -1,7 +1,7 @@
-/* Traders that speak: their deals are commands of the Redis protocol, MULTI and EXEC, WATCH, MSETNX,
- * RENAMENX, over a connection as a client's (redis.h). What the connection makes of them has to be
- * the deal's request, and its replies have to say what the node answered. Such a trader has one deal
- * under way, for EXEC ends what WATCH began. */
+/* Traders that speak: their deals are commands of the Redis protocol, MULTI and EXEC, WATCH,
+ * MSETNX, RENAMENX, over a connection as a client's (redis.h). What the connection makes of them
+ * has to be the deal's request, and its replies have to say what the node answered. Such a trader
+ * has one deal under way, for EXEC ends what WATCH began. */
 #ifndef HORKOS_SIM_TELLER_H
 #define HORKOS_SIM_TELLER_H
 

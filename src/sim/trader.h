@@ -1,7 +1,7 @@
 /* Traders: clients that ask for transactions, in a space whose engine has them (ENGINE_OWNED). Each
  * has a session with a worker, as a thread of the process itself would, and several deals under way
- * in it; or it speaks over a connection (teller.h). A deal is one transaction, or one operation that
- * is as good as one.
+ * in it; or it speaks over a connection (teller.h). A deal is one transaction, or one operation
+ * that is as good as one.
  *
  * Traded keys hold numbers that are written once, so that the history of all deals can be held
  * against strict serializability. Accounts hold money: what is paid from one to another is never
