@@ -378,7 +378,8 @@ int hk_txn_fence(struct hk_session *session, uint32_t timeout_ms);
 typedef int hk_txn_body(struct hk_txn *txn, void *context);
 
 /* Runs the body and commits; if that is aborted, again after a short, random while, until
- * options->timeout_ms are over. What body answers other than HK_OK and HK_ERR_ABORTED ends it
+ * options->timeout_ms are over: of transactions that want the same keys the one whose first try is
+ * the oldest goes first. What body answers other than HK_OK and HK_ERR_ABORTED ends it
  * without effect, and is the answer. */
 int hk_txn_run(struct hk_session *session, const struct hk_txn_options *options, hk_txn_body *body,
                void *context);

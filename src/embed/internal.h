@@ -83,7 +83,8 @@ struct txn_chunk {
 
 struct hk_txn {
     struct hk_session *session;
-    uint64_t until_us; /* clock_boot_us */
+    uint64_t since_us; /* clock_boot_us: it began, or the one that it repeats */
+    uint64_t until_us;
     struct txn_item *items;
     uint32_t items_n, items_max;
     uint32_t writes_n;

@@ -112,11 +112,7 @@ int operation_begin(struct hk_session *s, uint32_t slot, const struct op *op, vo
                     size_t capacity)
 {
     struct local_slot *local = local_slot(s->local, slot);
-    local->op = *op;
-    local->txn = NULL;
-    local->committed.nonce = 0;
-    local->buffer = buffer;
-    local->capacity = capacity;
+    *local = (struct local_slot){.op = *op, .buffer = buffer, .capacity = capacity};
     return operation_submit(s, slot);
 }
 

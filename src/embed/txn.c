@@ -153,8 +153,10 @@ int hk_txn_begin(struct hk_session *s, const struct hk_txn_options *options,
             return HK_ERR_NOMEM;
         }
     }
+    uint64_t now_us = clock_boot_us();
     *t = (struct hk_txn){.session = s,
-                         .until_us = clock_boot_us() + (uint64_t)timeout_ms * 1000u,
+                         .since_us = now_us,
+                         .until_us = now_us + (uint64_t)timeout_ms * 1000u,
                          .items = t->items,
                          .items_max = t->items_max,
                          .space = (uint8_t)s->space,
@@ -301,7 +303,8 @@ int hk_txn_run(struct hk_session *s, const struct hk_txn_options *options, hk_tx
 {
     struct hk_txn_options each = options != NULL ? *options : (struct hk_txn_options){.flags = 0};
     uint64_t total_ms = each.timeout_ms != 0 ? each.timeout_ms : TIMEOUT_MS;
-    uint64_t until_us = clock_boot_us() + total_ms * 1000u;
+    uint64_t since_us = clock_boot_us();
+    uint64_t until_us = since_us + total_ms * 1000u;
     uint64_t pause_us = PAUSE_US;
     if (body == NULL) {
         return HK_ERR_INVALID;
@@ -312,6 +315,7 @@ int hk_txn_run(struct hk_session *s, const struct hk_txn_options *options, hk_tx
         if (err != HK_OK) {
             return err;
         }
+        t->since_us = since_us; /* it is as old as the first: the oldest goes first */
         t->until_us = until_us;
         err = body(t, context);
         if (err == HK_OK) {

@@ -56,7 +56,8 @@ static int submit(struct hk_txn *t, uint32_t slot)
         transaction_end(t);
         return HK_ERR_NOMEM;
     }
-    *local_slot(s->local, slot) = (struct local_slot){.op = op, .txn = &t->request};
+    *local_slot(s->local, slot) =
+        (struct local_slot){.op = op, .txn = &t->request, .since_us = t->since_us};
     s->slots[slot].txn = t;
     int err = operation_submit(s, slot);
     if (err != HK_OK) {

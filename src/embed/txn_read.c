@@ -106,7 +106,9 @@ static int ask(struct hk_txn *t, struct txn_item *item, size_t room, size_t *n_o
     }
     s->slots[slot].into = &result;
     s->slots[slot].keeps = true;
-    err = operation_begin(s, slot, &op, s->slots[slot].memory, room);
+    *local_slot(s->local, slot) = (struct local_slot){
+        .op = op, .since_us = t->since_us, .buffer = s->slots[slot].memory, .capacity = room};
+    err = operation_submit(s, slot);
     if (err != HK_OK) {
         return err;
     }
@@ -150,7 +152,8 @@ static int acquire(struct hk_txn *t, const struct txn_item *item)
     struct txn_request *request = (struct txn_request *)(void *)(ops + 1);
     *ops = op;
     *request = (struct txn_request){.ops = ops, .ops_n = 1, .flags = TXN_ACQUIRE};
-    *local_slot(s->local, slot) = (struct local_slot){.op = op, .txn = request};
+    *local_slot(s->local, slot) =
+        (struct local_slot){.op = op, .txn = request, .since_us = t->since_us};
     s->slots[slot].into = &result;
     err = operation_submit(s, slot);
     if (err == HK_OK && !operation_wait_until(s, slot, t->until_us)) {

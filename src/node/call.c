@@ -953,6 +953,8 @@ static struct call *call_new(struct worker *w, const struct request *request)
     c->session = request->session;
     c->own = request->session == SESSION_NONE;
     c->arrived_us = w->now_us;
+    c->since_us =
+        request->since_us != 0 && request->since_us < w->now_us ? request->since_us : w->now_us;
     return c;
 }
 
@@ -1047,6 +1049,7 @@ void call_take_remote(struct worker *w, struct call *c, uint64_t hash)
     c->session = SESSION_NONE;
     c->remote = true;
     c->arrived_us = w->now_us;
+    c->since_us = w->now_us;
     c->hash = hash;
     c->update = op_updates(&c->op);
     c->rmw = c->update && op_is_rmw(&c->op);

@@ -8,6 +8,9 @@
 static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops, &galene_ops,
                                                    &zeus_ops};
 
+/* Several times what a move takes: so that who is refused does not ask on and on. */
+#define ZEUS_BACKOFF_US 500u
+
 #define ENGINES (sizeof engines / sizeof engines[0])
 
 const struct engine_ops *engines_at(uint32_t i)
@@ -65,8 +68,7 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
         };
     } else if (ops == &zeus_ops) {
         config_out->zeus = (struct zeus_config){
-            .own = {.degree = options->degree,
-                    .backoff_us = (uint32_t)(options->mlt_us / 32u + 1u)},
+            .own = {.degree = options->degree, .backoff_us = ZEUS_BACKOFF_US},
         };
     } else if (ops == &occ_ops) {
         config_out->occ = (struct occ_config){.degree = options->degree};

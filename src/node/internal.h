@@ -75,6 +75,7 @@ struct call {
     uint64_t hash; /* of the key, in its space's store */
     uint64_t tag;
     uint64_t arrived_us;
+    uint64_t since_us;   /* as struct request has it; never 0 */
     uint64_t expired_ms; /* not 0: first delete the value with this deadline */
     uint8_t *memory;     /* the key, unless it fits short_key */
     uint8_t short_key[CALL_KEY_SHORT];

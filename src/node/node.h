@@ -36,6 +36,9 @@ struct worker;
 struct request {
     uint32_t session;
     uint64_t tag;
+    uint64_t since_us;             /* when that began of which it is a part or a repetition, by the
+                                      worker's clock; 0: now. In spaces with ENGINE_OWNED the older
+                                      gets its objects first */
     struct op op;                  /* its bytes stay good until worker_poll returns */
     const struct txn_request *txn; /* not NULL: this instead of op, of which only the space counts.
                                       In a space whose engine has transactions (ENGINE_OWNED), else
@@ -306,6 +309,7 @@ struct node_stats {
     uint64_t own_refused;              /* of them: too many objects were busy */
     uint64_t own_full;                 /* messages that found no record left */
     uint64_t own_held;                 /* quanta that an owed ACK waited for */
+    uint64_t own_queued;               /* requests that waited for their turn at a driver */
     uint64_t own_pushed;               /* entries sent to new directory nodes */
     uint64_t own_invites, own_trims, own_destroyed; /* begun by walks */
     uint64_t own_lost;                              /* lost objects that the last whole pass met */

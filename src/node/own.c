@@ -217,7 +217,7 @@ void own_release_kept(struct worker *w, struct own_record *r)
 void own_record_settle(struct worker *w, struct own_record *r)
 {
     struct own *own = w->own;
-    if (!own_idle(&r->busy) || !list_empty(&r->waits) || r->hold_until_us != 0) {
+    if (!own_idle(&r->busy) || !list_empty(&r->waits) || r->hold_until_us != 0 || r->queue_n > 0) {
         return;
     }
     own_release_kept(w, r);
@@ -256,16 +256,20 @@ void own_aside(struct worker *w, const struct msg *msg)
         return;
     }
     struct own_waiter waiter = {.worker = (uint32_t)msg->ts, .index = msg->slot, .gen = msg->gen};
+    struct own_waiter wanting = {.since_us = msg->ts,
+                                 .worker = (uint32_t)(msg->arg >> 8),
+                                 .index = msg->slot,
+                                 .gen = msg->gen};
     uint64_t hash = store_hash(w->node->spaces[msg->space].store, msg->key);
     switch ((enum own_aside)msg->flags) {
     case OWN_ASIDE_WANT:
-        own_want(w, msg->space, msg->key, hash, (enum own_type)msg->arg, waiter);
+        own_want(w, msg->space, msg->key, hash, (enum own_type)(msg->arg & 0xff), wanting);
         break;
     case OWN_ASIDE_TOLD:
         txn_told(w, waiter, (uint8_t)msg->arg);
         break;
     case OWN_ASIDE_FREED:
-        own_freed(w, msg->space, msg->key, hash);
+        own_freed(w, msg->space, msg->key, hash, msg->arg != 0);
         break;
     case OWN_ASIDE_LOOK:
         own_walk_look(w, msg->space, msg->key, hash, msg->arg != 0);
@@ -298,7 +302,9 @@ void own_message(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t
     s.event.alive = msg->epoch == w->view.epoch;
     bool must = msg->kind == OWN_MSG_INV || msg->kind == OWN_MSG_RESP;
     s.record = own_record_get(w, msg->space, msg->key, hash, must);
-    own_step_run(w, &s);
+    if (s.record == NULL || msg->kind != OWN_MSG_REQ || !own_queue_take(w, s.record, &s)) {
+        own_step_run(w, &s);
+    }
     own_tell_all(w);
 }
 
@@ -404,8 +410,8 @@ void own_want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, 
             .flags = OWN_ASIDE_WANT,
             .slot = waiter.index,
             .gen = waiter.gen,
-            .ts = waiter.worker,
-            .arg = type,
+            .ts = waiter.since_us,
+            .arg = (uint64_t)waiter.worker << 8 | type,
             .key = key,
         };
         to_worker(w, to, &m);
@@ -441,19 +447,18 @@ void own_want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, 
     own_tell_all(w);
 }
 
-void own_freed(struct worker *w, uint8_t space, struct bytes key, uint64_t hash)
+void own_freed(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, bool used)
 {
     uint32_t to = own_worker(w, own_portable(w, key));
     if (to != w->index) {
-        struct msg m = {.space = space, .flags = OWN_ASIDE_FREED, .key = key};
+        struct msg m = {.space = space, .flags = OWN_ASIDE_FREED, .arg = used, .key = key};
         to_worker(w, to, &m);
         return;
     }
     struct own_record *r = own_record_find(w, space, key, hash);
     if (r != NULL) {
-        if (!r->contested) {
-            r->hold_until_us = 0; /* what it was brought for is done */
-            list_remove(&r->holds);
+        if (used) {
+            own_policy_used(w, r); /* what it was brought for is done */
         }
         own_step_record(w, r, OWN_EV_FREE);
         own_tell_all(w);
@@ -646,6 +651,7 @@ void own_check_worker(const struct worker *w)
     {
         const struct own_record *r = list_entry(link, struct own_record, all);
         HK_ASSERT(!own_idle(&r->busy) || !list_empty(&r->waits) || r->hold_until_us != 0);
+        HK_ASSERT(r->queue_n == 0 || r->busy.state != OWN_VALID);
         HK_ASSERT(r->busy.due_us == 0 || r->timer.place != TIMER_IDLE);
         HK_ASSERT(own_worker(w, r->portable) == w->index);
         pending[r->space] += r->busy.ts != 0;

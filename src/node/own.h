@@ -8,8 +8,10 @@
 
 /* ---- own.c, for transactions ---- */
 
-/* Who is to be told the end of a want: a transaction of a worker, by its number and generation. */
+/* Who is to be told the end of a want: a transaction of a worker, by its number and generation. Of
+ * nodes that want one object the one whose waiter has waited longest gets it first (R19). */
 struct own_waiter {
+    uint64_t since_us; /* when what it is for began */
     uint32_t worker;
     uint32_t index;
     uint32_t gen;
@@ -21,9 +23,9 @@ struct own_waiter {
  */
 void own_want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, enum own_type type,
               struct own_waiter waiter);
-/* Data with ZEUS_WANTED is free: no commit is pending over it and nobody holds it. No bucket's lock
- * is held. Any worker. */
-void own_freed(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);
+/* Data with ZEUS_WANTED is free: no commit is pending over it and nobody holds it. used: something
+ * was done with it; else it was only let go of. No bucket's lock is held. Any worker. */
+void own_freed(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, bool used);
 /* The live readers of an object that this node owns, by its entry. The caller keeps the owner from
  * changing: it holds the object locally, or its commit is pending. Any thread. */
 nodeset own_readers(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);

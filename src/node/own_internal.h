@@ -16,6 +16,15 @@ struct own_wait {
     uint8_t space;
 };
 
+#define OWN_QUEUE_MAX 4u
+
+/* A REQ that waits for its turn (own_queue.c). */
+struct own_kept_req {
+    struct own_request request;
+    uint64_t since_us; /* since then somebody waits for it, by this member's clock */
+    uint64_t clock;    /* the sender's: msg.arg */
+};
+
 /* An object on which something is going on, on the worker that it belongs to. */
 struct own_record {
     struct list_link chain; /* own.table, or own.free */
@@ -27,7 +36,14 @@ struct own_record {
     uint64_t hash;          /* of the key, in the stores of its space */
     uint64_t portable;      /* the same on all nodes */
     uint64_t hold_until_us; /* its quantum is over then; 0: it is */
-    struct bytes key;       /* in short_key or key_memory */
+    uint64_t hold_most_us;  /* and not later, however much it is used */
+    uint64_t gained_us;     /* its quantum began then */
+    uint64_t holder_us;     /* since_us of the oldest that it was brought for; UINT64_MAX: that is
+                               done */
+    uint64_t gained_ts;     /* its version when the quantum began: another one, it has been used */
+    uint64_t began_us;      /* the own request, when there is one */
+    struct own_kept_req queue[OWN_QUEUE_MAX];
+    struct bytes key; /* in short_key or key_memory */
     uint8_t short_key[OWN_KEY_SHORT];
     uint8_t *key_memory; /* store memory, key.n bytes */
     uint8_t *kept;       /* OWN_FX_KEEP: store memory, kept_bytes */
@@ -35,9 +51,11 @@ struct own_record {
     uint32_t kept_bytes;
     uint32_t kept_n;
     uint8_t kept_flags;
+    uint8_t queue_n;
     bool has_kept;
     bool spare;     /* not of own.memory */
     bool contested; /* its quantum was lengthened: it goes back and forth */
+    bool revoke;    /* when the quantum is over, local transactions may begin on it no more */
     uint8_t space;
 };
 
@@ -122,9 +140,10 @@ struct own {
 
 /* What the workers of a node say to each other (MSG_OWN_ASIDE). */
 enum own_aside {
-    OWN_ASIDE_WANT = 1, /* key; slot, gen: the waiter; ts: its worker; arg: enum own_type */
+    OWN_ASIDE_WANT = 1, /* key; slot, gen, ts (since_us): the waiter; arg: enum own_type, and the
+                           waiter's worker from bit 8 on */
     OWN_ASIDE_TOLD,     /* slot, gen: the waiter; arg: the code */
-    OWN_ASIDE_FREED,    /* key */
+    OWN_ASIDE_FREED,    /* key; arg: it was used */
     OWN_ASIDE_LOOK,     /* key: a walk has found something to do; arg: lost objects are given up */
     OWN_ASIDE_INVITE,   /* key: a transaction needs another replica of it (R15) */
 };
@@ -157,12 +176,16 @@ struct own_step {
     uint64_t hash;
     uint8_t space;
     struct own_record *record; /* NULL: none is left */
+    bool done;                 /* out: a request of the record has ended */
 };
 void own_step_init(struct worker *w, struct own_step *s, uint8_t space, enum own_ev kind,
                    struct bytes key, uint64_t hash);
-/* Steps the machine and carries out what it says; the record may be free afterwards, and who was
- * told of the end of a request waits in own.told. */
+/* Steps the machine and carries out what it says, then lets who waits in the record's queue come,
+ * if it may; the record may be free afterwards, and who was told of the end of a request waits in
+ * own.told. */
 void own_step_run(struct worker *w, struct own_step *s);
+/* Only the step: no record becomes free, and nobody comes from the queue. */
+void own_step_one(struct worker *w, struct own_step *s);
 /* One step of a record. */
 void own_step_record(struct worker *w, struct own_record *r, enum own_ev kind);
 /* The object wants `type`. */
@@ -183,15 +206,33 @@ uint64_t own_epoch_deadline(const struct worker *w);
 void own_epoch_message(struct worker *w, const struct msg *msg, uint8_t from);
 
 /* ---- own_policy.c ---- */
-/* This node has become the owner; it keeps the object for a quantum. */
-void own_policy_gained(struct worker *w, struct own_record *r);
+/* This node has become the owner, of the data of that version, for somebody who has waited since
+ * holder_us; it keeps the object for a quantum. */
+void own_policy_gained(struct worker *w, struct own_record *r, uint64_t version,
+                       uint64_t holder_us);
+/* Another node wants to own it, for somebody who has waited since asker_us. */
+void own_policy_asked(struct worker *w, struct own_record *r, uint64_t asker_us);
+/* A transaction here has done with an object that others want, or (at their asking) had before. */
+void own_policy_used(struct worker *w, struct own_record *r);
 /* It is the owner no more. */
 void own_policy_left(struct worker *w, uint64_t hash);
+/* Whether others want it as well: it left here a moment ago. */
+bool own_policy_contended(const struct worker *w, uint8_t space, uint64_t hash);
 /* Whether an ACK of such a request must wait. */
 bool own_policy_holds(const struct worker *w, const struct own_record *r, uint8_t type);
 /* Quanta that are over. */
 void own_policy_poll(struct worker *w);
 uint64_t own_policy_deadline(const struct worker *w);
+
+/* ---- own_queue.c ---- */
+/* A REQ for a record on which another is pending waits for its turn; false: it does not, the
+ * machine shall say what becomes of it. */
+bool own_queue_take(struct worker *w, struct own_record *r, const struct own_step *s);
+/* Nothing may be pending any more: the oldest that waits comes. */
+void own_queue_next(struct worker *w, struct own_record *r);
+/* own_request.waited of who has waited since then; and the other way round. */
+uint16_t own_waited(const struct worker *w, uint64_t since_us);
+uint64_t own_since(const struct worker *w, const struct own_request *q);
 
 /* ---- own_walk.c ---- */
 uint32_t own_degree(const struct worker *w, uint8_t space, const struct own_vector *vector);

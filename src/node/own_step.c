@@ -185,17 +185,31 @@ static void grant(struct locked *o, enum own_type type)
     }
 }
 
-/* Whether the object has come here, or left. */
-static void note_move(struct worker *w, const struct own_step *s, const struct own_entry *before,
-                      const struct own_entry *after)
+/* Since when somebody has waited for the object; nobody has: now. */
+static uint64_t waits_since(const struct worker *w, const struct own_record *r)
 {
+    uint64_t since_us = w->now_us;
+    list_each(link, &r->waits)
+    {
+        const struct own_wait *wait = list_entry(link, struct own_wait, link);
+        since_us = wait->waiter.since_us < since_us ? wait->waiter.since_us : since_us;
+    }
+    return since_us;
+}
+
+/* Whether the object has come here, or left. */
+static void note_move(struct worker *w, const struct own_step *s, const struct locked *o,
+                      const struct own_entry *before)
+{
+    const struct own_entry *after = &o->entry;
     uint8_t self = w->node->config.self;
     bool was = before->ts != 0 && before->vector.owner == self;
     bool is = after->ts != 0 && after->vector.owner == self;
     if (was && !is) {
         own_policy_left(w, s->hash);
     } else if (is && !was && s->record != NULL) {
-        own_policy_gained(w, s->record);
+        own_policy_gained(w, s->record, o->data_ref.object != NULL ? o->meta.ts : 0,
+                          waits_since(w, s->record));
     }
 }
 
@@ -321,11 +335,60 @@ void own_step_init(struct worker *w, struct own_step *s, uint8_t space, enum own
         .view = &w->view,
         .directory = own_directory(&w->view, portable),
         .drivers = drivers(w, portable),
+        .contended = own_policy_contended(w, space, hash),
         .clock = &mine->clock,
         .forgot = &mine->forgot,
         .seq = &mine->seq,
         .config = &config->own,
     };
+    s->event.chief = own_chief(s->event.drivers, portable);
+}
+
+/* Of which request an owed ACK, or the message's, is. */
+static uint8_t type_asked(const struct own_step *s)
+{
+    struct own_body body;
+    if (s->event.msg == NULL) {
+        return s->record != NULL ? s->record->busy.request.type : OWN_NONE;
+    }
+    own_body_decode(s->event.msg, &body);
+    return body.request.type;
+}
+
+/* A new owner that was asked for the object before its transactions came to run would have it for
+ * nothing: as long as its quantum lasts they may begin (the ACK waits for that, and for them). */
+static void revoke(struct worker *w, const struct own_step *s, struct locked *o)
+{
+    bool asked = s->event.kind == OWN_EV_MSG;
+    if (asked && own_policy_holds(w, s->record, type_asked(s))) {
+        s->record->revoke = true;
+        if (s->record->contested && o->meta.ts != s->record->gained_ts) {
+            own_policy_used(w, s->record);
+        }
+    } else if (o->data_ref.object != NULL) {
+        set_meta(o, 0, ZEUS_OWNED);
+    }
+}
+
+static void forget_revoke(struct own_record *r)
+{
+    if (r != NULL) {
+        r->revoke = false;
+    }
+}
+
+/* The quantum is over, or what is pending is another matter from now on. */
+static void revoke_late(struct worker *w, const struct own_step *s, struct locked *o)
+{
+    struct own_record *r = s->record;
+    if (r == NULL || !r->revoke ||
+        (s->event.kind != OWN_EV_VIEW && own_policy_holds(w, r, OWN_OWNER))) {
+        return;
+    }
+    r->revoke = false;
+    if (o->data_ref.object != NULL) {
+        set_meta(o, 0, ZEUS_OWNED);
+    }
 }
 
 static void carry_out(struct worker *w, const struct own_step *s, struct locked *o,
@@ -336,12 +399,11 @@ static void carry_out(struct worker *w, const struct own_step *s, struct locked 
         send_effect(w, s, o, e);
         break;
     case OWN_FX_REVOKE:
-        if (o->data_ref.object != NULL) {
-            set_meta(o, 0, ZEUS_OWNED);
-        }
+        revoke(w, s, o);
         break;
     case OWN_FX_GRANT:
         grant(o, (enum own_type)e->code);
+        forget_revoke(s->record);
         break;
     case OWN_FX_SHUT:
     case OWN_FX_OPEN:
@@ -358,6 +420,7 @@ static void carry_out(struct worker *w, const struct own_step *s, struct locked 
         break;
     case OWN_FX_DROP:
         drop(o);
+        forget_revoke(s->record);
         break;
     case OWN_FX_BEHIND:
         if (s->event.from < NODES_MAX) {
@@ -382,27 +445,39 @@ static enum own_type own_kind_ending(const struct own_step *s)
     return s->record != NULL ? (enum own_type)s->record->busy.mine.type : OWN_NONE;
 }
 
-/* Of which request an owed ACK, or the message's, is. */
-static uint8_t type_asked(const struct own_step *s)
+/* For how long somebody has waited for what the record's own request is for. */
+static uint16_t waited(const struct worker *w, const struct own_record *r)
 {
-    struct own_body body;
-    if (s->event.msg == NULL) {
-        return s->record != NULL ? s->record->busy.request.type : OWN_NONE;
-    }
-    own_body_decode(s->event.msg, &body);
-    return body.request.type;
+    uint64_t since_us = waits_since(w, r);
+    bool older = r->busy.mine.type != OWN_NONE && r->began_us < since_us;
+    return own_waited(w, older ? r->began_us : since_us);
 }
 
-/* What is due when both locks are released; the record may be free afterwards. */
+/* Somebody wants to own what may be here for a quantum. */
+static void note_asked(struct worker *w, const struct own_step *s)
+{
+    const struct msg *msg = s->event.msg;
+    struct own_body body;
+    if (s->record == NULL || s->record->hold_until_us == 0 || msg == NULL ||
+        (msg->kind != OWN_MSG_INV && msg->kind != OWN_MSG_REQ)) {
+        return;
+    }
+    own_body_decode(msg, &body);
+    if (body.request.type == OWN_OWNER) {
+        own_policy_asked(w, s->record, own_since(w, &body.request));
+    }
+}
+
+/* What is due when both locks are released. */
 static void afterwards(struct worker *w, struct own_step *s, const struct own_effects *fx,
                        enum own_type ending)
 {
     struct own_record *r = s->record;
-    bool done = false;
+    s->done = false;
     for (uint32_t i = 0; i < fx->n; i++) {
         if (fx->e[i].kind == OWN_FX_DONE && r != NULL) {
             own_done(w, r, ending, fx->e[i].code);
-            done = true;
+            s->done = true;
         }
     }
     if (r == NULL) {
@@ -416,14 +491,27 @@ static void afterwards(struct worker *w, struct own_step *s, const struct own_ef
     if (r->busy.mine.type == OWN_NONE && r->busy.ts == 0) {
         own_release_kept(w, r);
     }
-    if (done && s->event.kind != OWN_EV_WANT) {
+}
+
+void own_step_run(struct worker *w, struct own_step *s)
+{
+    struct own_record *r = s->record;
+    own_step_one(w, s);
+    if (r == NULL) {
+        return;
+    }
+    if (s->event.kind == OWN_EV_VIEW) {
+        r->queue_n = 0; /* their requesters ask anew */
+    }
+    own_queue_next(w, r);
+    if (s->done && s->event.kind != OWN_EV_WANT) {
         own_want_again(w, r);
     } else {
         own_record_settle(w, r);
     }
 }
 
-void own_step_run(struct worker *w, struct own_step *s)
+void own_step_one(struct worker *w, struct own_step *s)
 {
     struct own_record *r = s->record;
     struct own_busy *busy = r != NULL ? &r->busy : NULL;
@@ -431,17 +519,23 @@ void own_step_run(struct worker *w, struct own_step *s)
     struct locked o;
     struct own_effects fx = {.n = 0};
     enum own_type ending = own_kind_ending(s);
+    bool wanted = busy != NULL && busy->mine.type != OWN_NONE;
     bool pending = busy != NULL && busy->ts != 0;
     bool owed = busy != NULL && busy->owes;
+    if (r != NULL) {
+        s->event.waited = waited(w, r);
+    }
     lock(w, s, &o);
     struct own_entry before = o.entry;
+    note_asked(w, s);
+    revoke_late(w, s, &o);
     s->event.data = data_of(w, s, &o, type_asked(s));
     own_step(&o.entry, busy, &s->event, &fx);
     for (uint32_t i = 0; i < fx.n; i++) {
         carry_out(w, s, &o, &fx.e[i]);
     }
     publish_entry(&o, &before);
-    note_move(w, s, &before, &o.entry);
+    note_move(w, s, &o, &before);
     o.woken |= has_gained_readers(w, &before, &o.entry);
     if (busy != NULL && busy->owes != owed && o.data_ref.object != NULL) {
         set_meta(&o, busy->owes ? ZEUS_WANTED : 0, busy->owes ? 0 : ZEUS_WANTED);
@@ -454,6 +548,9 @@ void own_step_run(struct worker *w, struct own_step *s)
 #endif
     unlock(w, s, &o);
     atomic_store_explicit(&mine->clock_told, mine->clock, memory_order_relaxed);
+    if (r != NULL && !wanted) {
+        r->began_us = w->now_us;
+    }
     mine->pending += busy != NULL && busy->ts != 0;
     mine->pending -= pending;
     afterwards(w, s, &fx, ending);

@@ -144,7 +144,7 @@ static uint64_t next_age(struct worker *w, const struct call *c)
 {
     uint64_t low = (uint64_t)w->index << (AGE_BITS - AGE_WORKER_BITS);
     low |= w->txns->sequence++ & ((1u << (AGE_BITS - AGE_WORKER_BITS)) - 1u);
-    return c->arrived_us << AGE_BITS | low;
+    return c->since_us << AGE_BITS | low;
 }
 
 static struct txn *attach(struct worker *w, struct call *c)
@@ -588,7 +588,8 @@ static void count_round(struct worker *w, struct txn *t)
 void txn_want(struct worker *w, struct txn *t)
 {
     enum own_type type = t->updates || t->none ? OWN_OWNER : OWN_READER;
-    struct own_waiter waiter = {.worker = w->index, .index = slot_ref_index(t->ref) - 1};
+    struct own_waiter waiter = {
+        .since_us = t->call->since_us, .worker = w->index, .index = slot_ref_index(t->ref) - 1};
     count_round(w, t);
     if (!begin_wait(w, t)) {
         return;

@@ -104,7 +104,7 @@ static void let_go(struct worker *w, struct txn *t, uint32_t i, bool keep)
         txn_wake(w, space, t->objects[i].hash);
     }
     if (freed) {
-        own_freed(w, space, t->objects[i].key, t->objects[i].hash);
+        own_freed(w, space, t->objects[i].key, t->objects[i].hash, t->used);
     }
 }
 
@@ -519,6 +519,7 @@ void txn_commit(struct worker *w, struct txn *t)
             wait_for_replicas(w, t, poor);
         }
     } else {
+        t->used = true;
         w->stats.reads++;
         txn_answer(w, t);
     }

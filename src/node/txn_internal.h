@@ -86,6 +86,7 @@ struct txn {
     bool refused;       /* own.c has no room */
     bool turn;          /* it waited for a slot, and others behind it still do */
     bool ordered;       /* it waits for one level at a time, and holds what it has */
+    bool used;          /* it has been done, and is about to let go of what it held */
 };
 
 /* ---- Pipelines: one's own, and those of others that this worker follows ---- */

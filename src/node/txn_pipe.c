@@ -170,7 +170,7 @@ static void validate(struct worker *w, const struct txn_pipe *p, struct bytes ke
         txn_wake(w, p->space, hash);
     }
     if (freed) {
-        own_freed(w, p->space, key, hash);
+        own_freed(w, p->space, key, hash, true);
     }
 }
 

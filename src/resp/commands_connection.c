@@ -64,6 +64,7 @@ void serve_reset(struct resp_conn *conn)
     conn->reply_off = conn->reply_skip = conn->silent = false;
     conn->multi_refused = false;
     conn_end_multi(conn);
+    conn->since_us = 0;
     conn->no_evict = conn->no_touch = false;
     command_changed(conn);
     resp_out_simple(&conn->out, "RESET");

@@ -8,6 +8,10 @@
 #include "resp/multi.h"
 #include "resp/serve_admin.h"
 
+/* After so long a transaction that was not done is taken for given up: what is tried then is
+ * another one, and as old as any that begins. */
+#define TRIES_MAX_US UINT64_C(10000000)
+
 static void refuse(struct resp_conn *conn)
 {
     resp_out_errorf(&conn->out,
@@ -75,6 +79,7 @@ void serve_discard(struct resp_conn *conn)
     resp_out_simple(&conn->out, "OK");
     conn_end_multi(conn);
     conn->multi_refused = false;
+    conn->since_us = 0;
 }
 
 /* One read of all keys that are not watched yet; their bytes outlive the input. */
@@ -150,6 +155,9 @@ void serve_watch(struct resp_conn *conn)
         return;
     }
     conn->watches->space = conn->space;
+    if (conn->since_us == 0 || conn->now_us - conn->since_us > TRIES_MAX_US) {
+        conn->since_us = conn->now_us;
+    }
 
     struct conn_txn *txn = look_at(conn);
 
@@ -175,5 +183,6 @@ void serve_unwatch(struct resp_conn *conn)
     if (conn->watches != NULL) {
         txn_watches_clear(conn->watches);
     }
+    conn->since_us = 0;
     resp_out_simple(&conn->out, "OK");
 }

@@ -68,6 +68,10 @@ bool resp_conn_hungry(const struct resp_conn *conn);
 enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool updates,
                               struct op *op_out, const struct txn_request **txn_out);
 
+/* When that began of which the operations that resp_conn_next hands out are a part: the first WATCH
+ * since an EXEC was done, or given up. 0: they stand alone. */
+uint64_t resp_conn_since(const struct resp_conn *conn);
+
 /* What a transaction's operations answered, and the version of what each read or wrote. */
 struct resp_results {
     const struct answer *answers;

@@ -158,6 +158,7 @@ struct resp_conn {
     /* Between MULTI and EXEC: what is queued. Watches are there from WATCH's answer to EXEC. */
     struct conn_txn *multi;
     struct txn_watches *watches;
+    uint64_t since_us; /* WATCH was said first of all tries for what EXEC shall do; 0: it was not */
     /* Commands of a transaction are served for their operations, which go to `collects`, and their
      * flight's numbers to `collected`; or for their reply. Then arguments are these. */
     const struct conn_words *words;

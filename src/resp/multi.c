@@ -339,7 +339,7 @@ void multi_answer(struct resp_conn *conn, const struct resp_flight *flight,
     const struct conn_txn *txn = flight->txn;
 
     if (answer->kind == ANSWER_NIL) {
-        resp_out_null_array(&conn->out);
+        resp_out_null_array(&conn->out); /* it will be tried again, and is as old then as now */
         return;
     }
     HK_ASSERT(txn->ops_n == 0 || (results != NULL && results->n == txn->ops_n));
@@ -354,6 +354,7 @@ void multi_answer(struct resp_conn *conn, const struct resp_flight *flight,
         break;
     }
     case TXN_EXEC:
+        conn->since_us = 0;
         write_replies(conn, txn, results);
         break;
     case TXN_WATCH:

@@ -749,6 +749,11 @@ void resp_conn_answer(struct resp_conn *conn, const struct answer *answer,
     }
 }
 
+uint64_t resp_conn_since(const struct resp_conn *conn)
+{
+    return conn->since_us;
+}
+
 uint64_t resp_conn_deadline(const struct resp_conn *conn)
 {
     if (conn->state == CONN_SLEEPING) {

@@ -297,6 +297,7 @@ static bool client_next(struct client *c, struct request *request_out)
     touch(c);
     switch (resp_conn_next(c->conn, w->now_us, w->updates, &request_out->op, &request_out->txn)) {
     case RESP_OP:
+        request_out->since_us = resp_conn_since(c->conn);
         w->in_flight++;
         w->handed_bytes += server_request_bytes(request_out);
         /* Whether peers lag is known only once what was handed out is on its way to them. */

@@ -208,8 +208,9 @@ const struct config_option config_options[] = {
      .help = "A key that comes back this soon goes to and fro."},
     {SECTION_SPACE, "backoff_us", CONFIG_NUMBER, SPACE_AT(backoff_us), .standard = "0",
      .max = 1000000, .unit = "microseconds", .engine = "zeus",
-     .help = "The first pause after another node was quicker to ask for a key; each that follows "
-             "is longer. 0: a 320th of `lease_ms`, at least 625."},
+     .help =
+         "The first pause after a node had no room for a request for a key; each that follows is "
+         "longer. 0: 500."},
     {SECTION_SPACE, "forget_ms", CONFIG_NUMBER, SPACE_AT(forget_ms), .standard = "10000", .min = 1,
      .max = 86400000, .unit = "milliseconds", .engine = "zeus",
      .help = "A key that was deleted, and of which nobody asked anything, is forgotten so much "

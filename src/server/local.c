@@ -276,6 +276,7 @@ static void hand_out(struct server_worker *w, struct local_session *s, uint32_t 
     const struct local_slot *from = &s->slots[slot];
     *request_out = (struct request){.session = s->session,
                                     .tag = slot,
+                                    .since_us = from->since_us,
                                     .op = from->op,
                                     .txn = from->txn,
                                     .committed = is_committed(from) ? &from->committed : NULL};

@@ -41,6 +41,7 @@ struct local_slot {
     struct op op;                    /* its bytes stay good until then */
     const struct txn_request *txn;   /* not NULL: as in struct request; stays good as well */
     struct node_committed committed; /* local_commit's; nonce 0: it is none of these */
+    uint64_t since_us;               /* as in struct request */
     void *buffer;                    /* where the answer's bytes are put ... */
     uint64_t capacity;               /* ... if they are no more than that */
 

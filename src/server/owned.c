@@ -39,6 +39,7 @@ static const struct {
     FIGURE(own_waits),
     FIGURE(own_refused),
     FIGURE(own_held),
+    FIGURE(own_queued),
     FIGURE(own_pushed),
     FIGURE(own_invites),
     FIGURE(own_trims),

@@ -146,6 +146,10 @@ static const char *run(uint64_t seed)
     uint64_t off = number("OWN_OFF", OWN_RULES);
     own_rig_init(r, (uint8_t)(3 + seed % 3), seed, off < OWN_RULES ? 1ull << off : 0, seed);
     r->trace = number("OWN_TRACE", 0) != 0;
+    r->chiefs = seed % 2 == 0;
+    for (uint8_t i = 0; i < OWN_RIG_NODES; i++) {
+        r->nodes[i].waited = (uint16_t)random_below(&r->random, 40);
+    }
     const struct mood *mood = &moods[seed / 3 % (sizeof moods / sizeof moods[0])];
     for (uint32_t i = 0; i < ACTIONS && r->wrong == NULL; i++) {
         act(r, mood);

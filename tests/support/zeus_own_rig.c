@@ -154,6 +154,8 @@ struct own_event own_rig_event(struct own_rig *r, uint8_t node, enum own_ev kind
         .view = &n->view,
         .directory = own_directory(&n->view, r->hash),
         .drivers = own_drivers(&n->view, r->hash),
+        .chief = r->chiefs ? own_chief(own_drivers(&n->view, r->hash), r->hash) : 0,
+        .waited = n->waited,
         .data = {.version = n->version,
                  .have = n->have,
                  .busy = own_rig_busy(r, node),

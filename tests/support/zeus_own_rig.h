@@ -82,8 +82,9 @@ struct own_rig_node {
     uint64_t clock;
     uint64_t forgot;
     uint32_t seq;
-    uint32_t dones; /* requests that have ended */
-    uint8_t code;   /* how the last one did */
+    uint16_t waited; /* what its requests say of themselves */
+    uint32_t dones;  /* requests that have ended */
+    uint8_t code;    /* how the last one did */
     bool crashed;
     bool recordless; /* own_step gets no record */
 };
@@ -111,6 +112,7 @@ struct own_rig {
     uint64_t sent;     /* messages of ownership between nodes */
     uint64_t counts[OWN_COUNTERS];
     const char *wrong; /* the first thing that was not as it must be */
+    bool chiefs;       /* requests that meet others go to the chief; else to any driver */
     bool trace;        /* every step is printed */
 };
 

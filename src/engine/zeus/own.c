@@ -97,6 +97,18 @@ nodeset own_pushes(const struct view *view, const struct view *base, uint64_t po
     return directory & (fresh | ~old) & view->live & ~nodeset_of(self);
 }
 
+nodeset own_chief(nodeset drivers, uint64_t portable_hash)
+{
+    nodeset chief = 0;
+    for (nodeset rest = drivers; rest != 0; rest &= rest - 1) {
+        uint8_t node = nodeset_first(rest);
+        if (chief == 0 || score(portable_hash, node) > score(portable_hash, nodeset_first(chief))) {
+            chief = nodeset_of(node);
+        }
+    }
+    return chief;
+}
+
 /* ---- Vectors ---- */
 
 static bool counts(const struct view *view, uint8_t node, uint32_t epoch)

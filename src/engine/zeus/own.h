@@ -1,5 +1,5 @@
 /* Ownership ([Z] 5.4) as a pure machine: one object on one member. docs/protocols/zeus.md has the
- * states, the messages and the rules R1 to R17. Stepped by the one worker of the node that the
+ * states, the messages and the rules R1 to R19. Stepped by the one worker of the node that the
  * object belongs to (hash mod workers), with the entry's bucket locked. */
 #ifndef HORKOS_ENGINE_ZEUS_OWN_H
 #define HORKOS_ENGINE_ZEUS_OWN_H
@@ -49,6 +49,8 @@ nodeset own_drivers(const struct view *view, uint64_t portable_hash);
  * have entries; masked: the entry's vector. */
 nodeset own_pushes(const struct view *view, const struct view *base, uint64_t portable_hash,
                    uint8_t self, const struct own_vector *masked);
+/* Of those drivers the one that all members send requests to that meet others (R19); 0: none. */
+nodeset own_chief(nodeset drivers, uint64_t portable_hash);
 
 enum own_state { OWN_VALID, OWN_INVALID, OWN_DRIVE };
 extern const char *const own_state_names[];
@@ -59,13 +61,16 @@ struct own_request {
     uint32_t retry; /* how often it was sent again */
     uint8_t type;   /* enum own_type */
     uint8_t requester;
-    uint8_t target; /* TRIM: whom; else NODE_NONE */
-    uint8_t degree; /* DEGREE */
-    bool has_data;  /* the requester holds the value already */
-    bool create;    /* OWNER; READER of an object that does not exist: false, answer NONE */
-    uint8_t reserved[2];
+    uint8_t target;    /* TRIM: whom; else NODE_NONE */
+    uint8_t degree;    /* DEGREE */
+    bool has_data;     /* the requester holds the value already */
+    bool create;       /* OWNER; READER of an object that does not exist: false, answer NONE */
+    uint16_t waited;   /* how long somebody has waited for it when it was sent, in units of
+                          OWN_WAITED_US: the older goes first (R19) */
     uint32_t admitted; /* the requester's process: the epoch that admitted it */
 };
+
+#define OWN_WAITED_US 128u
 
 /* Plain memory; zero when something begins on the object, freed by the node when own_idle. */
 struct own_busy {
@@ -126,7 +131,7 @@ struct own_data {
 
 struct own_config {
     uint8_t degree;      /* of the space; 0: max(3, minority + 1) */
-    uint32_t backoff_us; /* after the first NACK; doubles, with jitter, up to 64 times */
+    uint32_t backoff_us; /* after a NACK; doubles, with jitter, up to 64 times */
     uint64_t rules_off;  /* HK_MUTANTS builds only: bits of enum own_rule */
 };
 
@@ -141,7 +146,11 @@ struct own_event {
     uint64_t random;
     const struct view *view;
     nodeset directory; /* own_directory of the adopted view */
-    nodeset drivers;   /* own_drivers of it; in an epoch that has not settled, only those that were
+    nodeset chief;     /* own_chief of `drivers`; 0: any of them will do */
+    bool contended;  /* others want the object as well, as far as the node knows: the chief is asked
+                          at once */
+    uint16_t waited; /* of a request that is sent in this step: own_request.waited */
+    nodeset drivers; /* own_drivers of it; in an epoch that has not settled, only those that were
                           directory nodes by the configured sets of the last one that has */
     struct own_data data;
     const struct msg *msg;

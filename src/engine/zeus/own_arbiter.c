@@ -270,11 +270,12 @@ static uint8_t judge(const struct arb *a, const struct own_request *q)
 }
 
 /* Timestamp above all that is known here. A retry leaves room: the clock of who refused it has gone
- * on meanwhile. 0: there is none. */
-static uint64_t next_ts(struct arb *a, uint32_t retry)
+ * on meanwhile; and who has waited longer leaves more: of two that are driven at once it shall be
+ * the one that wins (R19). 0: there is none. */
+static uint64_t next_ts(struct arb *a, const struct own_request *q)
 {
     uint64_t version = *a->event->clock;
-    uint64_t room = retry < 1024 ? 16u * retry : 16u * 1024u;
+    uint64_t room = (q->retry < 1024 ? 16u * q->retry : 16u * 1024u) + q->waited;
     arb_raise(&version, stamp_version(a->entry->ts));
     arb_raise(&version, stamp_version(a->busy->ts));
     version += 1 + room;
@@ -291,7 +292,7 @@ static void drive(struct arb *a, struct own_request q)
     uint8_t self = a->event->self;
     bool again = arb_pending(a) && arb_same(&b->request, &q);
     struct own_vector before = again ? b->before : arb_masked(a, &a->entry->vector);
-    uint64_t ts = next_ts(a, q.retry);
+    uint64_t ts = next_ts(a, &q);
     if (ts == 0) {
         nack(a, q.requester, &q, 0, OWN_NACK_BUSY);
         return;

@@ -17,6 +17,7 @@ enum {
     AT_TARGET = 26,
     AT_REQUEST_DEGREE = 27,
     AT_REQUEST_FLAGS = 28,
+    AT_WAITED = 30,
     AT_ADMITTED = 32,
     AT_VERSION = 40,
     AT_NACK = 48,
@@ -69,6 +70,7 @@ void own_body_encode(const struct own_body *body, uint8_t out[OWN_BODY_BYTES])
     out[AT_TARGET] = q->target;
     out[AT_REQUEST_DEGREE] = q->degree;
     out[AT_REQUEST_FLAGS] = (uint8_t)((q->has_data ? Q_HAS_DATA : 0) | (q->create ? Q_CREATE : 0));
+    put_u16(out + AT_WAITED, q->waited);
     put_u32(out + AT_ADMITTED, q->admitted);
     put_u64(out + AT_VERSION, body->version);
     out[AT_NACK] = body->nack;
@@ -94,6 +96,7 @@ static void decode(const uint8_t *at, struct own_body *out)
                     .degree = at[AT_REQUEST_DEGREE],
                     .has_data = (asked & Q_HAS_DATA) != 0,
                     .create = (asked & Q_CREATE) != 0,
+                    .waited = get_u16(at + AT_WAITED),
                     .admitted = get_u32(at + AT_ADMITTED)},
         .version = get_u64(at + AT_VERSION),
         .nack = at[AT_NACK],

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#define CHIEF_TRIES 4u /* the last of so many goes to any driver */
+
 static nodeset own_bit(const struct arb *a)
 {
     return nodeset_of(a->event->self);
@@ -73,6 +75,21 @@ static uint8_t some(nodeset set, uint64_t random)
     return nodeset_first(set);
 }
 
+/* The first try goes to this member if it may drive: a hop less. Where others want the object too,
+ * all go to the chief, who lets the oldest go first (R19); now and then to another, if that one has
+ * no room. */
+static uint8_t driver_of(const struct arb *a, nodeset drivers)
+{
+    const struct own_event *event = a->event;
+    uint8_t tries = a->busy->tries;
+    nodeset chief = event->chief & drivers;
+    if (tries == 0 && !event->contended && nodeset_has(drivers, event->self)) {
+        return event->self;
+    }
+    return chief != 0 && tries % CHIEF_TRIES != CHIEF_TRIES - 1 ? nodeset_first(chief)
+                                                                : some(drivers, event->random);
+}
+
 static void send_req(struct arb *a)
 {
     const struct own_event *event = a->event;
@@ -87,10 +104,10 @@ static void send_req(struct arb *a)
         b->mine_due_us = arb_later(a, b->tries);
         return;
     }
-    bool local = b->tries == 0 && nodeset_has(drivers, event->self);
-    b->driver = local ? event->self : some(drivers, event->random);
+    b->driver = driver_of(a, drivers);
     b->waits = false;
     b->mine_due_us = 0;
+    b->mine.waited = event->waited;
     b->mine.has_data = a->have && !b->shut && nodeset_has(arb_replicas(&v), event->self);
     arb_send(a, nodeset_of(b->driver), OWN_MSG_REQ, 0)->request = b->mine;
 }
@@ -280,6 +297,17 @@ void arb_want_ack(struct arb *a)
     complete(a);
 }
 
+/* Beaten (the NACK names what was given up), or refused by another driver than the chief: that one
+ * lets it wait for its turn, so it needs no pause. */
+static bool goes_to_chief(const struct arb *a)
+{
+    const struct own_event *event = a->event;
+    const struct own_busy *b = a->busy;
+    nodeset chief = event->chief & event->drivers & event->view->live;
+    bool first = b->tries == 0 && b->driver != nodeset_first(chief);
+    return chief != 0 && (first || event->msg->ts != 0) && arb_settled(a);
+}
+
 void arb_want_nack(struct arb *a)
 {
     struct own_busy *b = a->busy;
@@ -290,6 +318,11 @@ void arb_want_nack(struct arb *a)
     switch ((enum own_nack)a->body->nack) {
     case OWN_NACK_BUSY:
     case OWN_NACK_EPOCH:
+        if (a->body->nack == OWN_NACK_BUSY && goes_to_chief(a)) {
+            b->tries = 1;
+            send_again(a);
+            break;
+        }
         forget_acks(b);
         b->waits = true;
         b->mine_due_us = arb_later(a, b->tries);
