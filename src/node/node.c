@@ -434,3 +434,15 @@ struct store_thread *worker_store_thread(struct worker *worker, uint32_t space)
 {
     return space < SPACES_MAX ? worker->threads[space] : NULL;
 }
+
+uint64_t worker_looks(const struct worker *worker, uint32_t space)
+{
+    uint64_t looks = 0;
+    if (space < SPACES_MAX && worker->threads[space] != NULL) {
+        looks += store_thread_looks(worker->threads[space]);
+    }
+    if (space < SPACES_MAX && worker->directories[space] != NULL) {
+        looks += store_thread_looks(worker->directories[space]);
+    }
+    return looks;
+}

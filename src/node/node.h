@@ -347,6 +347,9 @@ bool node_homes(const struct node *node, uint32_t space, struct slot_home *homes
 /* The store of a space: for tests and the simulator's comparison of replicas. */
 struct store *node_store(struct node *node, uint32_t space);
 struct store_thread *worker_store_thread(struct worker *worker, uint32_t space);
+/* How often the worker has looked for a key or an entry of a space (store_thread_looks): what
+ * transactions do is counted by it. On its own thread only, also in the midst of a poll. */
+uint64_t worker_looks(const struct worker *worker, uint32_t space);
 
 /* Of a space whose objects have owners, likewise: the store of entries (NULL: there is none), and
  * what a node knows of one object. The threads are registered with the two stores and offline. No

@@ -58,6 +58,7 @@ int store_read(const struct store *store, struct store_thread *thread, struct by
                uint64_t hash, void *buffer, uint32_t capacity, struct store_value *value_out)
 {
     check_reader(store, thread, capacity);
+    thread->looks++;
     for (;;) {
         const struct object *o = index_find(&store->index, key, hash);
         if (o == NULL) {

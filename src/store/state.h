@@ -23,6 +23,7 @@ struct store_thread {
     bool locked;      /* holds a bucket's lock: at most one */
     bool grow_due;    /* keys were folded in: look at growth after the unlock */
     int32_t unfolded; /* keys inserted less removed, not yet in index.keys */
+    uint64_t looks;   /* reads and locks */
     _Atomic int64_t keys;
     _Atomic int64_t tombstones;
     struct retire retire;

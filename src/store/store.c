@@ -154,6 +154,11 @@ void store_online(struct store_thread *thread)
     }
 }
 
+uint64_t store_thread_looks(const struct store_thread *thread)
+{
+    return thread->looks;
+}
+
 uint64_t store_hash(const struct store *store, struct bytes key)
 {
     return hash_bytes(&store->index.secret, key);

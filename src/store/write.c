@@ -15,6 +15,7 @@ void store_lock(struct store *store, struct store_thread *thread, struct bytes k
     HK_ASSERT(!thread->locked);
     struct bucket *first = index_lock(&store->index, hash);
     thread->locked = true;
+    thread->looks++;
     *ref_out = (struct store_ref){
         .store = store,
         .thread = thread,

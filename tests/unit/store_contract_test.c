@@ -70,6 +70,26 @@ static void test_threads_are_bounded_and_their_places_used_again(void **state)
     store_destroy(store);
 }
 
+static void test_looks_are_counted(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct store_ref ref;
+    struct store_value v;
+    uint64_t buffer[STORE_INLINE_MAX / 8];
+    struct bytes key = bytes_of("key", 3);
+    fixture_open(&f, &plain);
+    uint64_t before = store_thread_looks(f.thread);
+    store_lock(f.store, f.thread, key, store_hash(f.store, key), &ref);
+    store_unlock(&ref);
+    assert_int_equal(store_thread_looks(f.thread), before + 1);
+    assert_int_equal(
+        store_read(f.store, f.thread, key, store_hash(f.store, key), buffer, STORE_INLINE_MAX, &v),
+        HK_OK);
+    assert_int_equal(store_thread_looks(f.thread), before + 2);
+    fixture_close(&f);
+}
+
 static void test_hash_is_the_stores_own(void **state)
 {
     (void)state;
@@ -521,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_object_of_8_and_32_bytes_is_one_line),
         cmocka_unit_test(test_create_refuses_an_index_that_cannot_be),
         cmocka_unit_test(test_threads_are_bounded_and_their_places_used_again),
+        cmocka_unit_test(test_looks_are_counted),
         cmocka_unit_test(test_hash_is_the_stores_own),
         cmocka_unit_test(test_read_answers_what_was_set),
         cmocka_unit_test(test_keys_may_be_any_bytes_up_to_the_maximum),
