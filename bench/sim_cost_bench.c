@@ -8,7 +8,12 @@
  * All of it twice: with few keys, which caches hold, and with a million, which they do not. The
  * difference, for reads and for steps, is what a miss costs.
  *
- *   sim_cost_bench [--engine hermes] [--keys 1000000] [--ops 200000] [--rounds 3] */
+ *   sim_cost_bench [--engine hermes] [--keys 1000000] [--ops 200000] [--rounds 3]
+ *
+ * With --transactions the workloads of load/work.h run instead, with Zeus and with the statically
+ * sharded baseline, on one node and on three, at several remote shares. What a poll, a frame and a
+ * byte cost is taken from cost_measured then; the rest is explained by transactions, operations,
+ * look-ups and messages, of both designs together. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +23,10 @@
 #include "base/assert.h"
 #include "base/random.h"
 #include "load/keys.h"
+#include "load/work.h"
 #include "node/engines.h"
 #include "node/node.h"
+#include "sim/cost_machine.h"
 #include "wire/msg.h"
 
 #define INBOX_BYTES (8u * 1024u * 1024u)
@@ -45,7 +52,11 @@ struct side {
     uint32_t idle[WINDOW_LIMIT];
     uint32_t idle_n;
     uint32_t offered;
-    uint32_t at; /* in the trace */
+    uint32_t at;           /* in the trace */
+    struct work_txn *txns; /* where transactions run: one a session, ... */
+    struct txn_request requests[WINDOW_LIMIT];
+    uint64_t fill_next;
+    uint64_t began, ops; /* ... how many of them have begun, with how many operations */
 };
 
 enum term {
@@ -56,10 +67,13 @@ enum term {
     TERM_READ,
     TERM_UPDATE,
     TERM_STEP,
+    TERM_TXN,
+    TERM_TXN_OP,
+    TERM_LOOK,
     TERMS
 };
-static const char *const term_names[TERMS] = {"poll", "frame",  "byte", "message",
-                                              "read", "update", "step"};
+static const char *const term_names[TERMS] = {"poll",   "frame", "byte", "message", "read",
+                                              "update", "step",  "txn",  "txn_op",  "look"};
 
 struct sample {
     double counts[TERMS];
@@ -81,6 +95,9 @@ struct bench {
     uint32_t *trace;  /* keys, drawn beforehand */
     uint8_t *updates; /* whether the operation is one */
     uint8_t value[VALUE_LIMIT];
+    struct work *work; /* NULL: single operations */
+    bool filling;
+    uint8_t degree;
     const struct engine_ops *engine;
     union engines_config engine_config;
     struct side sides[NODES_LIMIT];
@@ -116,6 +133,28 @@ static void env_send(void *context, uint32_t worker, uint8_t to, struct bytes fr
     box->tail += 8 + ((frame.n + 7u) & ~7u);
 }
 
+/* False: all is filled in. */
+static bool request_txn(struct side *s, uint32_t i, struct request *out)
+{
+    struct bench *b = s->bench;
+    struct work_txn *t = &s->txns[i];
+    bool any = !b->filling;
+    while (!any && s->fill_next < work_fill_count(b->work)) {
+        any = work_fill(b->work, s->index, s->fill_next++, t);
+    }
+    if (!any) {
+        return false;
+    }
+    if (!b->filling) {
+        work_draw(b->work, s->index, &b->random, t);
+    }
+    s->requests[i] = (struct txn_request){.ops = t->ops, .ops_n = t->ops_n, .flags = t->flags};
+    *out = (struct request){.session = s->sessions[i], .tag = i, .txn = &s->requests[i]};
+    s->began++;
+    s->ops += t->ops_n;
+    return true;
+}
+
 static bool env_request(void *context, uint32_t worker, struct request *request_out)
 {
     struct side *s = context;
@@ -124,9 +163,16 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
     if (s->offered == 0 || b->issued >= b->wanted) {
         return false;
     }
-    uint32_t i = s->idle[--s->idle_n];
+    uint32_t i = s->idle[s->idle_n - 1];
+    if (b->work != NULL && !request_txn(s, i, request_out)) {
+        return false;
+    }
+    s->idle_n--;
     s->offered--;
     b->issued++;
+    if (b->work != NULL) {
+        return true;
+    }
     s->at = (s->at + 1) % TRACE;
     bool update = b->updates[s->at];
     s->keys[i] = b->trace[s->at];
@@ -147,6 +193,10 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
     (void)worker;
     s->idle[s->idle_n++] = (uint32_t)reply->tag;
     s->bench->done++;
+    if (s->bench->work != NULL && !s->bench->filling) {
+        work_done(s->bench->work, s->index, &s->txns[reply->tag],
+                  reply->answer.kind != ANSWER_ERROR);
+    }
     s->bench->failed += reply->answer.kind == ANSWER_ERROR;
 }
 
@@ -202,9 +252,11 @@ static void start(struct bench *b, uint32_t i)
         .store = {.keys_expected = b->keys, .seed = i, .value_bytes_max = 4096}};
     s->bench = b;
     s->index = i;
+    s->txns = calloc(WINDOW_LIMIT, sizeof *s->txns);
+    s->fill_next = s->began = s->ops = 0;
     s->in.bytes = malloc(INBOX_BYTES);
     s->next.bytes = malloc(INBOX_BYTES);
-    HK_ASSERT(s->in.bytes != NULL && s->next.bytes != NULL);
+    HK_ASSERT(s->in.bytes != NULL && s->next.bytes != NULL && s->txns != NULL);
     int err = node_create(&config, &env, b->now_us, &s->node);
     HK_ASSERT(err == HK_OK);
     for (uint32_t k = 0; k < WINDOW_LIMIT; k++) {
@@ -220,6 +272,7 @@ static void stop(struct bench *b)
         node_destroy(b->sides[i].node);
         free(b->sides[i].in.bytes);
         free(b->sides[i].next.bytes);
+        free(b->sides[i].txns);
     }
     memset(b->sides, 0, sizeof b->sides);
 }
@@ -265,6 +318,9 @@ static void counts_of(const struct bench *b, double counts[TERMS])
         counts[TERM_READ] += (double)s->reads;
         counts[TERM_UPDATE] += (double)s->updates;
         counts[TERM_STEP] += (double)(s->key_steps + s->flow_steps);
+        counts[TERM_TXN] += (double)b->sides[i].began;
+        counts[TERM_TXN_OP] += (double)b->sides[i].ops;
+        counts[TERM_LOOK] += (double)worker_looks(node_worker(b->sides[i].node, 0), 0);
     }
 }
 
@@ -462,16 +518,170 @@ static void report(struct bench *b, const struct options *o, uint64_t hot)
     fflush(stdout);
 }
 
+/* ---- Transactions ---- */
+
+#define TXN_WINDOWS 3u
+
+static uint64_t stored(const struct bench *b)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < b->nodes; i++) {
+        struct store_stats stats;
+        store_stats(node_store(b->sides[i].node, 0), &stats);
+        sum += stats.keys;
+    }
+    return sum;
+}
+
+/* Everything is written at its home, and replicas are added until all have theirs. */
+static void fill_in(struct bench *b)
+{
+    struct work_txn *txn = malloc(sizeof *txn);
+    uint64_t objects = 0;
+    HK_ASSERT(txn != NULL);
+    for (uint32_t place = 0; place < b->nodes; place++) {
+        for (uint64_t i = 0; i < work_fill_count(b->work); i++) {
+            objects += work_fill(b->work, place, i, txn);
+        }
+    }
+    free(txn);
+    struct sample ignored;
+    b->filling = true;
+    run(b, b->nodes, objects, 16, &ignored);
+    b->filling = false;
+    while (stored(b) < objects * b->degree) {
+        step(b);
+        b->now_us += 100;
+    }
+}
+
+static struct work *work_of(const struct bench *b, enum work_kind kind, double remote)
+{
+    static const uint32_t objects[WORK_KINDS] = {[WORK_HANDOVERS] = 20000,
+                                                 [WORK_SMALLBANK] = 20000,
+                                                 [WORK_TATP] = 3000,
+                                                 [WORK_VOTER] = 20000,
+                                                 [WORK_YCSB] = 5000};
+    struct work_config config = work_defaults(kind);
+    struct work *work = NULL;
+    config.nodes = b->nodes;
+    config.objects = objects[kind];
+    config.remote = remote;
+    int err = work_create(&config, &work);
+    HK_ASSERT(err == HK_OK);
+    return work;
+}
+
+/* One workload with one design on so many nodes; how many samples were added. */
+static uint32_t measure_work(struct bench *b, const struct options *o, enum work_kind kind,
+                             struct sample *samples)
+{
+    static const double remote[] = {0, 20, 100};
+    static const uint32_t windows[TXN_WINDOWS] = {4, 16, 50};
+    uint32_t n = 0;
+    b->work = work_of(b, kind, 0);
+    b->keys = 1000000;
+    engines_configure(b->engine, &(struct engines_options){.mlt_us = 10000, .degree = b->degree},
+                      &b->engine_config);
+    for (uint32_t i = 0; i < b->nodes; i++) {
+        start(b, i);
+    }
+    while (!serving(b)) {
+        step(b);
+    }
+    fill_in(b);
+    for (uint32_t r = 0; r < (b->nodes > 1 ? 3u : 1u); r++) {
+        work_destroy(b->work);
+        b->work = work_of(b, kind, remote[r]);
+        for (uint32_t k = 0; k < TXN_WINDOWS; k++) {
+            struct sample best = {.ns = 0};
+            run(b, b->nodes, o->ops / 4, windows[k], &best);
+            for (uint32_t round = 0; round < o->rounds; round++) {
+                struct sample one;
+                run(b, b->nodes, o->ops, windows[k], &one);
+                best = round == 0 || one.ns < best.ns ? one : best;
+            }
+            samples[n++] = best;
+            printf("  %-6s %-10s %u nodes %3.0f %% remote, window %2u: %.0f ns a transaction\n",
+                   b->engine->name, work_kind_names[kind], b->nodes, remote[r], windows[k],
+                   best.ns / (double)o->ops);
+        }
+    }
+    stop(b);
+    work_destroy(b->work);
+    b->work = NULL;
+    return n;
+}
+
+/* Explains the samples, beginning with what `cost` says. */
+static void print_fit(const char *of, const struct sample *samples, uint32_t n, double cost[TERMS],
+                      const bool given[TERMS])
+{
+    double mean, bias = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (uint32_t t = 0; t < TERMS; t++) {
+            sum += cost[t] * samples[i].counts[t];
+        }
+        bias += (sum / samples[i].ns - 1) / n;
+    }
+    printf("%s: %u runs; before, off by %+.0f %% in the mean\n", of, n, 100 * bias);
+    explain(samples, n, cost, given);
+    double worst = worst_error(samples, n, cost, &mean);
+    printf("  error %.0f %% on average, %.0f %% at most\n", 100 * mean, 100 * worst);
+    for (uint32_t t = 0; t < TERMS; t++) {
+        printf("  %-8s %7.2f ns%s\n", term_names[t], cost[t], given[t] ? " (given)" : "");
+    }
+}
+
+static void report_transactions(struct bench *b, const struct options *o)
+{
+    static struct sample samples[256];
+    static const struct engine_ops *const engines[] = {&zeus_ops, &occ_ops};
+    double cost[TERMS] = {[TERM_POLL] = cost_measured.poll,
+                          [TERM_FRAME] = cost_measured.frame,
+                          [TERM_BYTE] = cost_measured.byte};
+    bool given[TERMS] = {[TERM_POLL] = true, [TERM_FRAME] = true,  [TERM_BYTE] = true,
+                         [TERM_READ] = true, [TERM_UPDATE] = true, [TERM_STEP] = true};
+    static uint32_t of[256];
+    uint32_t n = 0;
+    for (uint32_t kind = 0; kind < WORK_KINDS; kind++) {
+        for (uint32_t e = 0; e < 2; e++) {
+            for (uint32_t nodes = 1; nodes <= 3; nodes += 2) {
+                b->engine = engines[e];
+                b->nodes = nodes;
+                b->degree = (uint8_t)nodes;
+                uint32_t more = measure_work(b, o, (enum work_kind)kind, samples + n);
+                for (uint32_t i = 0; i < more; i++) {
+                    of[n++] = e;
+                }
+                fflush(stdout);
+            }
+        }
+    }
+    print_fit("both", samples, n, cost, given);
+    for (uint32_t e = 0; e < 2; e++) {
+        static struct sample apart[256];
+        uint32_t m = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            if (of[i] == e) {
+                apart[m++] = samples[i];
+            }
+        }
+        print_fit(engines[e]->name, apart, m, cost, given);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct bench b;
     struct options o = {.keys = 1000000, .ops = 200000, .rounds = 3};
     const char *engine = "hermes";
-    static const struct option options[] = {{"engine", required_argument, NULL, 'e'},
-                                            {"keys", required_argument, NULL, 'k'},
-                                            {"ops", required_argument, NULL, 'o'},
-                                            {"rounds", required_argument, NULL, 'r'},
-                                            {NULL, 0, NULL, 0}};
+    bool transactions = false;
+    static const struct option options[] = {
+        {"engine", required_argument, NULL, 'e'}, {"keys", required_argument, NULL, 'k'},
+        {"ops", required_argument, NULL, 'o'},    {"rounds", required_argument, NULL, 'r'},
+        {"transactions", no_argument, NULL, 't'}, {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (c) {
@@ -483,6 +693,9 @@ int main(int argc, char **argv)
             break;
         case 'o':
             o.ops = strtoull(optarg, NULL, 10);
+            break;
+        case 't':
+            transactions = true;
             break;
         case 'r':
             o.rounds = (uint32_t)strtoul(optarg, NULL, 10);
@@ -503,6 +716,11 @@ int main(int argc, char **argv)
                       &b.engine_config);
     b.now_us = 1000000;
     random_init(&b.random, 1);
+    if (transactions) {
+        o.ops /= 10;
+        report_transactions(&b, &o);
+        return 0;
+    }
     report(&b, &o, 1000);
     report(&b, &o, o.keys);
     return 0;

@@ -253,12 +253,15 @@ void cost_cluster_run(struct cost_cluster *c, const struct cost_load *load,
     if (c->load.window == 0 || c->load.window > c->setup.window_most) {
         c->load.window = c->setup.window_most;
     }
-    c->cpu = cost_scale(c->setup.machine, &cost_measured, load->exponent > 0);
+    /* What memory adds to transactions is what it added where they were measured. */
+    bool skewed = load->exponent > 0 || c->work != NULL;
+    const struct cost_cpu *measured = c->work != NULL ? &cost_measured_txns : &cost_measured;
+    c->cpu = cost_scale(c->setup.machine, measured, skewed);
     if (cost_homed(c) && !c->setup.hot.off && load->exponent > 0) {
         /* What comes to a home is on the keys that are in no cache. */
         c->cpu.home_miss = cost_scale(c->setup.machine, &cost_measured, false).read_miss;
     }
-    struct keys_config keys = {.n = c->setup.keys,
+    struct keys_config keys = {.n = c->work != NULL ? 1 : c->setup.keys,
                                .exponent = load->exponent,
                                .scramble = true,
                                .seed = c->setup.seed,
@@ -314,9 +317,11 @@ void cost_cluster_destroy(struct cost_cluster *c)
             free_list(&side->workers[k].inbox);
             free_list(&side->workers[k].outbox);
             free(side->workers[k].current);
+            free(side->workers[k].txn_memory);
         }
         free(side->workers);
     }
+    work_destroy(c->work);
     free(c->heap);
     free(c->value);
     free(c);

@@ -18,6 +18,7 @@
 #include "base/histogram.h"
 #include "engine/engine.h"
 #include "load/keys.h"
+#include "load/work.h"
 #include "node/node.h"
 #include "sim/cost_machine.h"
 
@@ -32,6 +33,11 @@ struct cost_setup {
     uint32_t window_most; /* sessions a worker; 0: the machine's */
     uint64_t keys;        /* all of them exist from the start */
     uint32_t value_bytes;
+    /* Transactions instead of single operations, and their population instead of keys; nodes,
+     * workers and seed are the setup's. The engine is one whose objects have owners
+     * (ENGINE_OWNED), or are sharded (ENGINE_SHARDED). NULL: none. */
+    const struct work_config *work;
+    uint32_t degree;             /* replicas that each object has before anything is measured */
     struct hot_config hot;       /* engines whose keys have homes (ENGINE_HOMED) */
     uint32_t frame_messages_max; /* 0: as many messages share a packet as there are; 1: none do */
     bool async_reads;
@@ -55,10 +61,12 @@ struct cost_load {
 #define COST_SLICES_MAX 1024u
 
 struct cost_result {
-    uint64_t reads, writes, failed;
-    double seconds;        /* of virtual time */
-    double ops_per_s;      /* reads and writes that were answered well */
-    struct histogram read; /* latencies in ns, from when a worker takes a request up */
+    uint64_t reads, writes, failed; /* of transactions: writes are those that may write */
+    uint64_t remote;                /* transactions with objects of other nodes' homes */
+    uint64_t refused;               /* transactions that others were too often faster than */
+    double seconds;                 /* of virtual time */
+    double ops_per_s;               /* reads and writes that were answered well */
+    struct histogram read;          /* latencies in ns, from when a worker takes a request up */
     struct histogram write;
     uint64_t messages, frames, packets, bytes;
     struct node_stats node; /* what all nodes counted */
@@ -76,6 +84,11 @@ struct cost_cluster;
 int cost_cluster_create(const struct cost_setup *setup, struct cost_cluster **cluster_out)
     __attribute__((warn_unused_result));
 void cost_cluster_destroy(struct cost_cluster *cluster);
+
+/* From now on another part of the transactions is remote (work_config.remote); what is in flight
+ * ends first. HK_ERR_UNAVAILABLE: it does not end. */
+int cost_cluster_remote(struct cost_cluster *cluster, double percent)
+    __attribute__((warn_unused_result));
 
 /* Goes on with virtual time under a load, where the run before has stopped; its operations in
  * flight go on too. */

@@ -3,6 +3,7 @@
 #define HORKOS_SIM_COST_CLUSTER_INTERNAL_H
 
 #include "base/random.h"
+#include "load/work.h"
 #include "node/node.h"
 #include "sim/cost_cluster.h"
 
@@ -28,6 +29,8 @@ struct cost_session {
     uint64_t issued_ps;
     uint32_t session; /* of the worker */
     bool busy, write;
+    struct txn_request request; /* where transactions are played */
+    struct work_txn *txn;       /* NULL: single operations */
 };
 
 struct cost_worker {
@@ -39,10 +42,14 @@ struct cost_worker {
     struct cost_parcel *current; /* what receive has handed out last */
     struct node_stats before;    /* as the poll began */
     uint64_t packets;            /* posted or taken in this poll */
-    uint64_t now_ps;             /* of the poll */
-    uint64_t busy_ps;            /* since the run began */
-    uint64_t wake_ps;            /* when it polls next; COST_NEVER: when something comes */
-    uint32_t token;              /* of the event that is planned for wake_ps */
+    uint64_t txns, txn_ops;      /* begun in this poll */
+    uint64_t looks_before;       /* worker_looks as the poll began */
+    uint64_t fill_next;          /* transactions: of its place's objects */
+    struct work_txn *txn_memory;
+    uint64_t now_ps;  /* of the poll */
+    uint64_t busy_ps; /* since the run began */
+    uint64_t wake_ps; /* when it polls next; COST_NEVER: when something comes */
+    uint32_t token;   /* of the event that is planned for wake_ps */
     bool polling, asleep;
     struct cost_session sessions[COST_WINDOW_MAX];
     uint32_t idle[COST_WINDOW_MAX]; /* ring of sessions that have nothing in flight */
@@ -85,6 +92,8 @@ struct cost_cluster {
     uint64_t from_ps, until_ps; /* of the run's measured part */
     bool filling;               /* sessions write the keys from fill_next on, each once */
     uint64_t fill_next, filled;
+    uint64_t objects;  /* transactions: that exist at first */
+    struct work *work; /* NULL: single operations */
     uint8_t *value;
     struct cost_result *result;
 };
@@ -114,6 +123,19 @@ void cost_env(struct cost_side *side, struct env *env_out);
 uint64_t cost_poll(struct cost_worker *w);
 /* All idle sessions within the load's window may issue; after a change of the load. */
 void cost_sessions_reset(struct cost_worker *w);
+
+/* ---- cost_work.c: transactions ---- */
+/* What a poll has cost so far beyond the frames and their bytes. */
+double cost_work_ns(const struct cost_worker *w);
+int cost_work_create(struct cost_cluster *c);
+int cost_work_open(struct cost_worker *w);
+/* All objects are written, each at its home, and have all their replicas. */
+int cost_work_fill(struct cost_cluster *c);
+/* False: nothing is left to be filled in. */
+bool cost_work_request(struct cost_worker *w, struct cost_session *s, struct request *out);
+/* What came of a transaction: whether it failed, and whether it was only refused. */
+void cost_work_reply(struct cost_worker *w, struct cost_session *s, const struct reply *reply,
+                     bool *failed_out, bool *refused_out);
 
 /* ---- cost_start.c: nodes, views, keys ---- */
 #define COST_CLUSTER_ID 1u

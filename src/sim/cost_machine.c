@@ -3,17 +3,34 @@
 
 #define NS_PER_S 1e9
 
+/* What does not depend on whether single operations or transactions are carried out. */
+#define POLL 186.9
+#define FRAME 52.8
+#define BYTE 0.23
+#define READ 170.1
+
 const struct cost_cpu cost_measured = {
-    .poll = 186.9,
-    .frame = 52.8,
-    .byte = 0.23,
+    .poll = POLL,
+    .frame = FRAME,
+    .byte = BYTE,
     .message = 6.6,
-    .read = 170.1,
-    .read_miss = 208.7 - 170.1,
+    .read = READ,
+    .read_miss = 208.7 - READ,
     .update = 0,
     .step = 134.0,
     .step_miss = 194.1 - 134.0,
-    .packet = 0,
+};
+
+const struct cost_cpu cost_measured_txns = {
+    .poll = POLL,
+    .frame = FRAME,
+    .byte = BYTE,
+    .read = READ,
+    .read_miss = 208.7 - READ,
+    .txn = 0,
+    .txn_op = 103.6,
+    .txn_look = 254.0,
+    .txn_message = 202.8,
 };
 
 const struct cost_machine cost_infiniband = {
@@ -100,5 +117,9 @@ struct cost_cpu cost_scale(const struct cost_machine *machine, const struct cost
         .step = core * m->step,
         .step_miss = skewed ? 0 : miss * m->step_miss / m->read_miss,
         .packet = threads * NS_PER_S / machine->packets_per_core,
+        .txn = core * m->txn,
+        .txn_op = core * m->txn_op,
+        .txn_look = core * m->txn_look,
+        .txn_message = core * m->txn_message,
     };
 }

@@ -23,6 +23,11 @@ struct cost_cpu {
     double step;      /* a step of a key machine (lock, publish) or of a flow machine */
     double step_miss;
     double packet; /* a packet posted to the card, or taken from it; not part of what is measured */
+    /* Where objects have owners, or are sharded: instead of message, read, update and step. */
+    double txn;         /* a transaction: request, session, answer */
+    double txn_op;      /* an operation of it: hash, order, evaluation, record, answer */
+    double txn_look;    /* an object or an entry looked up, with its bucket locked or not, once */
+    double txn_message; /* a message encoded, or decoded, routed and carried out */
 };
 
 struct cost_machine {
@@ -39,6 +44,9 @@ struct cost_machine {
 
 /* This program's steps, measured by bench/sim_cost_bench on the machine it was built on. */
 extern const struct cost_cpu cost_measured;
+/* The same of transactions (--transactions), with Zeus and with the statically sharded baseline
+ * alike. `read` is there for the scale only. */
+extern const struct cost_cpu cost_measured_txns;
 
 /* Seven nodes of thesis 4.5, and the five of 4.5.8. */
 extern const struct cost_machine cost_infiniband;

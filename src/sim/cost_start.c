@@ -43,7 +43,9 @@ static int create_node(struct cost_cluster *c, uint8_t i)
         .engine = setup->engine_config,
         .async_reads = setup->async_reads,
         .hot = setup->hot,
-        .store = {.keys_expected = setup->keys, .seed = setup->seed + i, .value_bytes_max = 4096},
+        .store = {.keys_expected = c->work != NULL ? c->objects : setup->keys,
+                  .seed = setup->seed + i,
+                  .value_bytes_max = 4096},
     };
     side->cluster = c;
     side->index = i;
@@ -68,7 +70,7 @@ static int open_worker(struct cost_side *side, uint32_t index)
             return err;
         }
     }
-    return HK_OK;
+    return side->cluster->work != NULL ? cost_work_open(w) : HK_OK;
 }
 
 static bool all_serve(const struct cost_cluster *c)
@@ -177,15 +179,17 @@ static int fill_side(struct cost_cluster *c, struct cost_side *side)
 int cost_start(struct cost_cluster *c)
 {
     const struct cost_setup *s = &c->setup;
+    bool single = s->work == NULL;
     if (s->nodes < 1 || s->nodes > NODES_MAX || s->workers < 1 || s->workers > WORKERS_MAX ||
-        s->window_most < 1 || s->window_most > COST_WINDOW_MAX || s->keys == 0 ||
-        s->value_bytes == 0 || s->value_bytes > 4096) {
+        s->window_most < 1 || s->window_most > COST_WINDOW_MAX || (single && s->keys == 0) ||
+        (single && s->value_bytes == 0) || s->value_bytes > 4096) {
         c->setup.nodes = 0;
         return HK_ERR_INVALID;
     }
     c->now_ps = 1000 * (uint64_t)COST_PS_PER_US;
-    c->value = calloc(1, s->value_bytes);
+    c->value = calloc(1, s->value_bytes + 1u);
     int err = c->value != NULL ? HK_OK : HK_ERR_NOMEM;
+    err = err == HK_OK && !single ? cost_work_create(c) : err;
     for (uint8_t i = 0; err == HK_OK && i < s->nodes; i++) {
         err = create_node(c, i);
         for (uint32_t k = 0; err == HK_OK && k < s->workers; k++) {
@@ -193,6 +197,9 @@ int cost_start(struct cost_cluster *c)
         }
     }
     err = err == HK_OK ? form_view(c) : err;
+    if (err == HK_OK && c->work != NULL) {
+        return cost_work_fill(c);
+    }
     if (err == HK_OK && cost_homed(c)) {
         return fill_homes(c);
     }

@@ -19,6 +19,10 @@ static uint64_t spent_ps(const struct cost_worker *w)
     ns += cpu->frame *
           (double)(now->frames_in - then->frames_in + now->frames_out - then->frames_out);
     ns += cpu->byte * (double)(now->bytes_in - then->bytes_in + now->bytes_out - then->bytes_out);
+    ns += cpu->packet * (double)w->packets;
+    if (w->side->cluster->work != NULL) {
+        return (uint64_t)((ns + cost_work_ns(w)) * COST_PS_PER_NS);
+    }
     ns += cpu->message *
           (double)(now->messages_in - then->messages_in + now->messages_out - then->messages_out);
     /* A node that has an operation forwarded does all that a read takes but the copy. */
@@ -29,7 +33,6 @@ static uint64_t spent_ps(const struct cost_worker *w)
     ns += cpu->read_miss * (double)(now->reads - then->reads);
     ns += cpu->home_miss *
           (double)(now->at_home - then->at_home + now->forwarded_in - then->forwarded_in);
-    ns += cpu->packet * (double)w->packets;
     return (uint64_t)(ns * COST_PS_PER_NS);
 }
 
@@ -85,18 +88,25 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
 {
     struct cost_worker *w = worker_of(context, worker);
     struct cost_cluster *c = w->side->cluster;
-    if (w->offered == 0 || (c->filling && c->fill_next == c->setup.keys)) {
+    if (w->offered == 0 || (c->filling && c->work == NULL && c->fill_next == c->setup.keys)) {
         return false;
     }
     uint32_t i = w->idle[w->idle_first];
     struct cost_session *s = &w->sessions[i];
+    if (c->work != NULL && !cost_work_request(w, s, request_out)) {
+        return false;
+    }
     w->idle_first = (w->idle_first + 1) % COST_WINDOW_MAX;
     w->idle_n--;
     w->offered--;
     s->busy = true;
+    s->issued_ps = w->now_ps + spent_ps(w);
+    if (c->work != NULL) {
+        request_out->tag = i;
+        return true;
+    }
     s->key = c->filling ? c->fill_next++ : keys_draw(&c->keys, &c->random);
     s->write = c->filling || random_chance(&c->random, c->load.writes_ppm);
-    s->issued_ps = w->now_ps + spent_ps(w);
     *request_out = (struct request){
         .session = s->session,
         .tag = i,
@@ -109,17 +119,19 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
 }
 
 static void record(struct cost_cluster *c, const struct cost_session *s, uint64_t end_ps,
-                   bool failed)
+                   bool failed, bool refused)
 {
     struct cost_result *r = c->result;
     /* A poll is carried out when it begins: what it does may end in another part of the run. */
     if (end_ps < c->from_ps || end_ps >= c->until_ps) {
         return;
     }
-    if (failed) {
-        r->failed++;
+    if (failed || refused) {
+        r->failed += failed;
+        r->refused += refused;
         return;
     }
+    r->remote += s->txn != NULL && s->txn->remote;
     uint64_t ns = (end_ps - s->issued_ps) / COST_PS_PER_NS;
     histogram_record(s->write ? &r->write : &r->read, ns);
     r->writes += s->write;
@@ -138,14 +150,19 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
     struct cost_worker *w = worker_of(context, worker);
     struct cost_cluster *c = w->side->cluster;
     struct cost_session *s = &w->sessions[reply->tag];
+    bool failed = reply->answer.kind == ANSWER_ERROR;
+    bool refused = false;
     s->busy = false;
-    c->filled += c->filling && reply->answer.kind != ANSWER_ERROR;
+    if (c->work != NULL) {
+        cost_work_reply(w, s, reply, &failed, &refused);
+    }
+    c->filled += c->filling && !failed && !refused;
     if (reply->tag < c->load.window) {
         w->idle[(w->idle_first + w->idle_n) % COST_WINDOW_MAX] = (uint32_t)reply->tag;
         w->idle_n++;
     }
     if (c->result != NULL) {
-        record(c, s, w->now_ps + spent_ps(w), reply->answer.kind == ANSWER_ERROR);
+        record(c, s, w->now_ps + spent_ps(w), failed, refused);
     }
 }
 
@@ -189,6 +206,8 @@ uint64_t cost_poll(struct cost_worker *w)
     w->now_ps = c->now_ps;
     w->before = *worker_stats(w->worker);
     w->packets = 0;
+    w->txns = w->txn_ops = 0;
+    w->looks_before = worker_looks(w->worker, 0);
     w->offered = cost_offer(w);
     (void)worker_poll(w->worker, c->now_ps / COST_PS_PER_US, EVENTS_MAX);
     uint64_t ps = spent_ps(w);

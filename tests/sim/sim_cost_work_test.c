@@ -1,0 +1,168 @@
+/* Transactions in the cost model: what exists at first has all its replicas, what does not leave its
+ * home costs what it must, and the same seed gives the same figures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "engine/zeus/commit.h"
+#include "node/engines.h"
+#include "sim/cost_cluster.h"
+
+#define NODES 4u
+#define WORKERS 2u
+#define DEGREE 3u
+#define WINDOW 4u
+
+static union engines_config config;
+
+static struct cost_setup setup_of(const struct engine_ops *ops, const struct work_config *work)
+{
+    engines_configure(ops, &(struct engines_options){.mlt_us = 10000, .degree = DEGREE}, &config);
+    return (struct cost_setup){.machine = &cost_infiniband,
+                               .engine = ops,
+                               .engine_config = &config,
+                               .nodes = NODES,
+                               .workers = WORKERS,
+                               .window_most = WINDOW,
+                               .work = work,
+                               .degree = DEGREE,
+                               .seed = 5};
+}
+
+static struct work_config small(enum work_kind kind, double remote)
+{
+    struct work_config work = work_defaults(kind);
+    work.objects = kind == WORK_TATP ? 128 : 512;
+    work.hot = 128;
+    work.value_bytes = 64;
+    work.requests = 4;
+    work.remote = remote;
+    return work;
+}
+
+static struct cost_cluster *make(const struct engine_ops *engine, enum work_kind kind,
+                                 double remote)
+{
+    struct work_config work = small(kind, remote);
+    struct cost_setup setup = setup_of(engine, &work);
+    struct cost_cluster *c = NULL;
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
+    return c;
+}
+
+static void run(struct cost_cluster *c, struct cost_result *r)
+{
+    struct cost_load load = {.warm_ns = 500000, .run_ns = 2000000, .seed = 3};
+    cost_cluster_run(c, &load, r);
+    assert_int_equal(r->failed, 0);
+    assert_true(r->reads + r->writes > 100);
+}
+
+static void test_every_workload_runs_with_both(void **state)
+{
+    static const struct engine_ops *const engines[] = {&zeus_ops, &occ_ops};
+    static struct cost_result r;
+    (void)state;
+    for (uint32_t kind = 0; kind < WORK_KINDS; kind++) {
+        for (uint32_t e = 0; e < 2; e++) {
+            struct cost_cluster *c = make(engines[e], (enum work_kind)kind, 10);
+            run(c, &r);
+            assert_true(r.remote > 0);
+            cost_cluster_destroy(c);
+        }
+    }
+}
+
+/* Where nothing is remote nothing moves, and what is written goes to DEGREE - 1 followers. */
+static void test_at_home_nothing_moves(void **state)
+{
+    static struct cost_result r;
+    (void)state;
+    struct cost_cluster *c = make(&zeus_ops, WORK_SMALLBANK, 0);
+    run(c, &r);
+    assert_int_equal(r.remote, 0);
+    assert_int_equal(r.node.own_counts[OWN_MOVES], 0);
+    uint64_t invs = r.node.owned_messages[COMMIT_MSG_INV];
+    double each = (double)invs / (double)r.writes;
+    assert_true(each > 0.95 * (DEGREE - 1) && each < 1.05 * (DEGREE - 1));
+    cost_cluster_destroy(c);
+}
+
+/* The statically sharded design asks backups once for each transaction that writes at home. */
+static void test_the_baseline_at_home(void **state)
+{
+    static struct cost_result r;
+    (void)state;
+    struct cost_cluster *c = make(&occ_ops, WORK_SMALLBANK, 0);
+    run(c, &r);
+    assert_int_equal(r.node.own_counts[OWN_MOVES], 0);
+    double each = (double)r.messages / (double)r.writes;
+    assert_true(each > 0.95 * 2 * (DEGREE - 1) && each < 1.05 * 2 * (DEGREE - 1));
+    cost_cluster_destroy(c);
+}
+
+/* The part that is remote can be set anew, and what is remote moves. */
+static void test_more_become_remote(void **state)
+{
+    static struct cost_result r;
+    (void)state;
+    struct cost_cluster *c = make(&zeus_ops, WORK_YCSB, 0);
+    run(c, &r);
+    assert_int_equal(r.remote, 0);
+    uint64_t before = r.reads + r.writes;
+    assert_int_equal(cost_cluster_remote(c, 100), HK_OK);
+    run(c, &r);
+    assert_int_equal(r.remote, r.reads + r.writes);
+    assert_true(r.node.own_counts[OWN_MOVES] > 0);
+    assert_true(r.reads + r.writes < before);
+    assert_int_equal(cost_cluster_remote(c, 0), HK_OK);
+    run(c, &r); /* brings home what had left */
+    run(c, &r);
+    assert_int_equal(r.remote, 0);
+    cost_cluster_destroy(c);
+}
+
+static void test_the_seed_decides(void **state)
+{
+    static struct cost_result a, b;
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct cost_cluster *c = make(&zeus_ops, WORK_TATP, 5);
+        run(c, i == 0 ? &a : &b);
+        cost_cluster_destroy(c);
+    }
+    assert_memory_equal(&a, &b, sizeof a);
+}
+
+static void test_what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    struct work_config work = small(WORK_VOTER, 0);
+    struct cost_setup setup = setup_of(&hermes_ops, &work);
+    struct cost_cluster *c = NULL;
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_ERR_INVALID);
+    setup = setup_of(&zeus_ops, &work);
+    setup.degree = NODES + 1;
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_ERR_INVALID);
+    setup.degree = DEGREE;
+    work.objects = 1;
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_workload_runs_with_both),
+        cmocka_unit_test(test_at_home_nothing_moves),
+        cmocka_unit_test(test_the_baseline_at_home),
+        cmocka_unit_test(test_more_become_remote),
+        cmocka_unit_test(test_the_seed_decides),
+        cmocka_unit_test(test_what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
