@@ -84,7 +84,9 @@ struct figure_wish {
     bool single;   /* one worker a node that has a core and the network to itself */
     uint64_t keys; /* 0: a million, or few for a quick figure */
     struct hot_config hot;
-    uint32_t frame_messages_max; /* as in cost_setup */
+    uint32_t frame_messages_max;    /* as in cost_setup */
+    const struct work_config *work; /* transactions, as in cost_setup; NULL: none */
+    uint8_t degree;
 };
 
 /* False after an error, which the run keeps. */
@@ -121,6 +123,12 @@ void figure_tail(struct figure_run *run);
 void figure_crash(struct figure_run *run);
 void figure_async_writes(struct figure_run *run);
 void figure_async_load(struct figure_run *run);
+void figure_handovers(struct figure_run *run);
+void figure_smallbank(struct figure_run *run);
+void figure_tatp(struct figure_run *run);
+void figure_voter(struct figure_run *run);
+void figure_ycsb(struct figure_run *run);
+void figure_moves(struct figure_run *run);
 
 /* ---- figures_paper.c: what the papers say about these figures ---- */
 

@@ -41,11 +41,88 @@ static void print_claims(const struct figure_run *run)
     }
 }
 
+/* ---- A figure that the papers say little of is a table of its points: a row for each series ---- */
+
+#define COLUMNS_MAX 16u
+#define CLAIMS_FEW 1u
+
+static uint32_t claims_of(const struct figure *figure)
+{
+    uint32_t n = 0;
+    for (const struct claim *c = claims; c->figure != NULL; c++) {
+        n += strcmp(c->figure, figure->id) == 0;
+    }
+    return n;
+}
+
+static bool was_before(const struct figure_run *run, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(run->points[k].series, run->points[i].series) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void markdown_row(const struct figure_run *run, const char *series, const double *xs,
+                         size_t n)
+{
+    double y;
+    bool any = false;
+    for (size_t k = 0; k < n; k++) {
+        any = any || figure_find(run, series, xs[k], &y);
+    }
+    if (!any) {
+        return; /* its x are its own: the files have it */
+    }
+    printf("| %s |", series[0] == '=' ? series + 2 : series);
+    for (size_t k = 0; k < n; k++) {
+        if (figure_find(run, series, xs[k], &y)) {
+            printf(" %.4g |", y);
+        } else {
+            printf(" |");
+        }
+    }
+    putchar('\n');
+}
+
+/* Columns are the first series' x. */
+static void markdown_points(const struct figure_run *run)
+{
+    double xs[COLUMNS_MAX];
+    size_t n = 0;
+    printf("| %s |", run->figure->x);
+    for (size_t i = 0; i < run->points_n && n < COLUMNS_MAX; i++) {
+        if (strcmp(run->points[i].series, run->points[0].series) == 0) {
+            xs[n++] = run->points[i].x;
+            printf(" %g |", run->points[i].x);
+        }
+    }
+    printf("\n|---|");
+    for (size_t i = 0; i < n; i++) {
+        printf("---|");
+    }
+    putchar('\n');
+    for (size_t i = 0; i < run->points_n; i++) {
+        if (!was_before(run, i)) {
+            markdown_row(run, run->points[i].series, xs, n);
+        }
+    }
+}
+
 static void markdown_claims(const struct figure_run *run, double seconds)
 {
     printf("\n### Figure %s: %s\n\n", run->figure->id, run->figure->title);
     printf("%s%sMade in %.0f s%s.\n\n", run->note, run->note[0] != '\0' ? " " : "", seconds,
            run->options->quick ? " (quick)" : "");
+    if (claims_of(run->figure) <= CLAIMS_FEW) {
+        markdown_points(run);
+        putchar('\n');
+    }
+    if (claims_of(run->figure) == 0) {
+        return;
+    }
     printf("| | paper | ours | ours / paper | deviation |\n|---|---|---|---|---|\n");
     for (const struct claim *c = claims; c->figure != NULL; c++) {
         double ours;

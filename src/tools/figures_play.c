@@ -34,8 +34,10 @@ bool figure_open(struct figure_run *run, const struct figure_wish *wish,
     c->machine = wish->single ? cost_single(wish->machine) : cost_share(wish->machine, workers);
     c->scale = wish->single ? 1 : (double)all / workers;
     engines_configure(wish->engine,
-                      &(struct engines_options){
-                          .mlt_us = 10000, .grace_us = 10000000, .lockstep = wish->lockstep},
+                      &(struct engines_options){.mlt_us = 10000,
+                                                .grace_us = 10000000,
+                                                .lockstep = wish->lockstep,
+                                                .degree = wish->degree},
                       &c->config);
     struct cost_setup setup = {
         .machine = &c->machine,
@@ -51,6 +53,8 @@ bool figure_open(struct figure_run *run, const struct figure_wish *wish,
         .window_most = wish->window_most,
         .async_reads = wish->async_reads,
         .lease_us = wish->lease_us,
+        .work = wish->work,
+        .degree = wish->degree,
         .seed = run->options->seed,
     };
     int err = cost_cluster_create(&setup, &c->cluster);

@@ -175,12 +175,44 @@ static int teardown(void **state)
     return system(command) == 0 ? 0 : -1;
 }
 
+/* y of a series at an x that is written as in the file. */
+static double y_of(const char *csv, const char *series_and_x)
+{
+    char row[128];
+    snprintf(row, sizeof row, "\n%s,", series_and_x);
+    const char *at = strstr(csv, row);
+    assert_non_null(at);
+    return strtod(at + strlen(row), NULL);
+}
+
+static void test_quick_figure_of_transactions(void **state)
+{
+    (void)state;
+    make("--only 5d --markdown", "w");
+    char *csv = contents("w/figure-5d.csv");
+    assert_true(y_of(csv, "5d,zeus moves a transaction,0") == 0);
+    assert_true(y_of(csv, "5d,zeus moves a transaction,100") > 0.3);
+    assert_true(y_of(csv, "5d,zeus,0") > y_of(csv, "5d,zeus,100"));
+    assert_true(y_of(csv, "5d,static,100") > 0);
+    /* Two followers, three messages each, or fewer where a pipeline's share. */
+    assert_true(y_of(csv, "5d,zeus messages of a commit,0") < 6.5);
+    char *out = contents("out");
+    assert_non_null(strstr(out, "| remote (%) | 0 | 1 | 5 | 20 | 100 |"));
+    assert_non_null(strstr(out, "\n| zeus over static |"));
+    free(out);
+    free(csv);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quick_figure),        cmocka_unit_test(test_lockstep_is_played),
-        cmocka_unit_test(test_same_seed_same_file), cmocka_unit_test(test_json),
-        cmocka_unit_test(test_wrong_options),       cmocka_unit_test(test_analytical_figures),
+        cmocka_unit_test(test_quick_figure),
+        cmocka_unit_test(test_lockstep_is_played),
+        cmocka_unit_test(test_same_seed_same_file),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_analytical_figures),
+        cmocka_unit_test(test_quick_figure_of_transactions),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
