@@ -1,5 +1,5 @@
-/* Transactions in the cost model: each worker is a place of a workload (load/work.h), whose sessions
- * draw there, hand over to the node, and judge the answer. */
+/* Transactions in the cost model: each worker is a place of a workload (load/work.h), whose
+ * sessions draw there and hand over to the node. */
 #include "sim/cost_cluster_internal.h"
 
 #include <stdlib.h>

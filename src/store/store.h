@@ -58,8 +58,8 @@ void store_quiescent_reader(struct store_thread *thread);
  * reclaim. */
 void store_offline(struct store_thread *thread);
 void store_online(struct store_thread *thread);
-/* How often this thread has looked for a key: reads that are no batch, and locks. For who prices what
- * a node does. On its own thread, or while that does nothing. */
+/* How often this thread has looked for a key: reads that are no batch, and locks. For who prices
+ * what a node does. On its own thread, or while that does nothing. */
 uint64_t store_thread_looks(const struct store_thread *thread);
 
 /* Hash of a key under the store's secret. The same for all calls of one store. */

@@ -41,7 +41,7 @@ static void print_claims(const struct figure_run *run)
     }
 }
 
-/* ---- A figure that the papers say little of is a table of its points: a row for each series ---- */
+/* ---- What the papers say little of is a table of its points, a row for each series ---- */
 
 #define COLUMNS_MAX 16u
 #define CLAIMS_FEW 1u

@@ -11,7 +11,7 @@
 #define NODES 6u
 #define DEGREE 3u
 /* Workers of 40 that are played, the network in proportion. */
-#define WORKERS 4u
+#define WORKERS 2u
 /* Requests in flight a worker: where objects are hot more of them meet, where the network is far
  * fewer leave workers idle. Each design is drawn with the better number. */
 static const uint32_t windows[] = {16, 48};
@@ -20,8 +20,8 @@ static const uint32_t windows[] = {16, 48};
  * what comes alone leaves alone, and packets are the limit. */
 #define BATCH_PART 3u
 #define WINDOW_MOST 48u
-#define WARM_NS 5000000u
-#define RUN_NS 10000000u
+#define WARM_NS 4000000u
+#define RUN_NS 4000000u
 #define QUICK_NS 500000u
 /* A quick figure's populations are so many times smaller. */
 #define QUICK_PART 8u
@@ -32,18 +32,18 @@ static const double shares[] = {0, 1, 5, 20, 100};
 enum design { ZEUS, STATIC, DESIGNS };
 static const char *const names[DESIGNS] = {"zeus", "static"};
 
-/* Objects a node: as many for each worker as the native benchmarks have for ten. */
+/* Objects a node: as many for each worker as the workloads' populations have for 40. */
 static struct work_config population(const struct figure_run *run, enum work_kind kind)
 {
-    static const uint32_t objects[WORK_KINDS] = {[WORK_HANDOVERS] = 10000,
-                                                 [WORK_SMALLBANK] = 10000,
-                                                 [WORK_TATP] = 2000,
-                                                 [WORK_VOTER] = 10000,
-                                                 [WORK_YCSB] = 10000};
+    static const uint32_t objects[WORK_KINDS] = {[WORK_HANDOVERS] = 5000,
+                                                 [WORK_SMALLBANK] = 5000,
+                                                 [WORK_TATP] = 1000,
+                                                 [WORK_VOTER] = 5000,
+                                                 [WORK_YCSB] = 5000};
     struct work_config work = work_defaults(kind);
     uint32_t part = run->options->quick ? QUICK_PART : 1;
     work.objects = objects[kind] / part;
-    work.hot = 400;
+    work.hot = 200;
     work.objects = work.objects < 64 * WORKERS ? 64 * WORKERS : work.objects;
     work.remote = 0;
     return work;

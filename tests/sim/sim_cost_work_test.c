@@ -1,5 +1,5 @@
-/* Transactions in the cost model: what exists at first has all its replicas, what does not leave its
- * home costs what it must, and the same seed gives the same figures. */
+/* Transactions in the cost model: what exists at first has all its replicas, what does not leave
+ * its home costs what it must, and the same seed gives the same figures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
