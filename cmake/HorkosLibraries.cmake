@@ -175,4 +175,10 @@ function(horkos_benchmarks)
         set_target_properties(${name} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
     endforeach()
+    # The ordered index is compared with LMDB where there is one (liblmdb-dev); nothing else is.
+    pkg_check_modules(LMDB QUIET IMPORTED_TARGET lmdb)
+    if(LMDB_FOUND AND TARGET store_tree_bench)
+        target_compile_definitions(store_tree_bench PRIVATE HORKOS_LMDB=1)
+        target_link_libraries(store_tree_bench PRIVATE PkgConfig::LMDB)
+    endif()
 endfunction()

@@ -201,6 +201,14 @@ _Atomic uint64_t *record_lock(const struct records *records, uint64_t hint)
     return record_cell_at(records, hint_slot(hint), &cell) ? &cell.record->lock : NULL;
 }
 
+void record_prefetch(const struct records *records, uint64_t hint)
+{
+    struct record_cell cell;
+    if (record_cell_at(records, hint_slot(hint), &cell)) {
+        __builtin_prefetch(cell.record);
+    }
+}
+
 /* Finds the record and keeps other writers out. */
 static int lock_record(const struct records *records, uint64_t hint, struct bytes key,
                        struct record_cell *cell_out, uint64_t *version_out)

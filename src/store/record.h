@@ -42,6 +42,9 @@ int record_read(const struct records *records, struct store_thread *thread, uint
                 struct bytes key, void *buffer, uint32_t capacity, struct bytes *value_out)
     __attribute__((warn_unused_result));
 
+/* Brings the cell that a hint names, if it names one, towards the cache. */
+void record_prefetch(const struct records *records, uint64_t hint);
+
 /* Another value. HK_ERR_NOTFOUND as above, HK_ERR_NOMEM: nothing changed. */
 int record_write(struct records *records, struct store_thread *thread, uint64_t hint,
                  struct bytes key, struct bytes value) __attribute__((warn_unused_result));

@@ -77,6 +77,10 @@ void tree_seek(const struct tree *tree, struct store_thread *thread, struct byte
  * call for the same cursor. */
 bool tree_next(struct tree_cursor *cursor, struct bytes *key_out, uint64_t *hint_out);
 
+/* The hint that tree_next will give after that many others, as far as the copy goes: what it names
+ * can be on its way before it is asked for. false: not known yet. */
+bool tree_peek(const struct tree_cursor *cursor, uint32_t ahead, uint64_t *hint_out);
+
 /* ---- What is there ---- */
 
 struct tree_stats {

@@ -113,3 +113,16 @@ bool tree_next(struct tree_cursor *cursor, struct bytes *key_out, uint64_t *hint
     *hint_out = c->words[TREE_SLOT_WORDS * i + 1u];
     return true;
 }
+
+bool tree_peek(const struct tree_cursor *cursor, uint32_t ahead, uint64_t *hint_out)
+{
+    const struct tree_cursor *c = cursor;
+    bool forwards = c->direction == TREE_FORWARDS;
+    uint32_t left = forwards ? shape_count(c->shape) - c->at : c->at;
+    if (c->ended || ahead >= left) {
+        return false;
+    }
+    uint32_t i = forwards ? c->at + ahead : c->at - 1u - ahead;
+    *hint_out = c->words[TREE_SLOT_WORDS * i + 1u];
+    return true;
+}

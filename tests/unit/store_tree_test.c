@@ -224,6 +224,36 @@ static void test_scans_end(void **state)
     grove_close(&g);
 }
 
+/* What is peeked at comes later, and there is something to peek at nearly always. */
+static void test_peeking(void **state)
+{
+    (void)state;
+    struct grove g;
+    struct tree_cursor c;
+    struct bytes key;
+    uint64_t hint, later, peeked = 0;
+    grove_open(&g, &plain);
+    tree_seek(g.tree, g.thread, bytes_of(NULL, 0), false, TREE_FORWARDS, &c);
+    assert_false(tree_peek(&c, 0, &later));
+    fill_numbers(&g, 1000, 1);
+    for (uint32_t d = 0; d < 2; d++) {
+        tree_seek(g.tree, g.thread, bytes_of(NULL, 0), false, (enum tree_direction)d, &c);
+        for (uint64_t n = 0; n < 1000; n++) {
+            for (uint32_t ahead = 0; ahead < 10; ahead++) {
+                if (tree_peek(&c, ahead, &later)) {
+                    assert_int_equal(later, d == 0 ? n + ahead : 999 - n - ahead);
+                    peeked++;
+                }
+            }
+            assert_true(tree_next(&c, &key, &hint));
+        }
+        assert_false(tree_next(&c, &key, &hint));
+        assert_false(tree_peek(&c, 0, &later));
+    }
+    assert_true(peeked > 2 * 1000 * 9);
+    grove_close(&g);
+}
+
 /* The tree changes below a cursor: what was there throughout is met, in order, once. */
 static void walk_while_changing(enum tree_direction direction, bool shrinking)
 {
@@ -577,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_misses_are_misses),
         cmocka_unit_test(test_scans_cross_leaves),
         cmocka_unit_test(test_scans_end),
+        cmocka_unit_test(test_peeking),
         cmocka_unit_test(test_scans_of_a_changing_tree),
         cmocka_unit_test(test_separators_after_merges),
         cmocka_unit_test(test_memory_comes_back),
