@@ -1,6 +1,6 @@
 /* The ordered index and its records beside the hash index and, where it was found when this was
- * built, LMDB: insertions, lookups, scans of 100 keys, bytes a key; all in one run by one thread, in
- * rounds that go through all of them, so that a disturbance of the machine meets all. */
+ * built, LMDB: insertions, lookups, scans of 100 keys, bytes a key; all in one run by one thread,
+ * in rounds that go through all of them, so that a disturbance of the machine meets all. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
