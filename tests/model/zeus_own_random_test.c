@@ -16,7 +16,7 @@
 
 #include "support/zeus_own_rig.h"
 
-#define SEEDS 4000u
+#define SEEDS 6000u
 #define ACTIONS 300u
 
 static struct own_rig rig; /* too large for the stack of a sanitizer build */
@@ -25,6 +25,7 @@ static struct own_rig rig; /* too large for the stack of a sanitizer build */
 struct mood {
     uint32_t view, want, commit;
     bool scarce; /* records are */
+    bool few;    /* serve at times */
 };
 
 static uint64_t number(const char *name, uint64_t otherwise)
@@ -54,23 +55,49 @@ static void act_want(struct own_rig *r)
     }
 }
 
-/* A majority serves throughout: whoever is being sent entries counts as if it were dead. */
-static void act_view(struct own_rig *r)
+/* Whether somebody knows of the object without that node: a directory node that has all entries, or
+ * a replica. */
+static bool is_known_without(const struct own_rig *r, uint8_t node)
+{
+    const struct view *view = own_rig_newest(r);
+    bool known = (own_drivers(view, r->hash) & ~nodeset_of(node)) != 0;
+    for (uint8_t i = 0; i < r->n; i++) {
+        const struct own_rig_node *n = &r->nodes[i];
+        bool lives = i != node && !n->crashed && nodeset_has(view->live, i) &&
+                     own_rig_born(view, i) == own_rig_born(&n->view, i);
+        known = known || (lives && n->have && !n->shut && n->busy.state == OWN_VALID);
+    }
+    return known;
+}
+
+/* A majority serves throughout: whoever is being sent entries counts as if it were dead. Where few
+ * serve a majority lives, and one of it serves. */
+static bool may_lose(const struct own_rig *r, uint8_t node, bool few)
+{
+    const struct view *view = own_rig_newest(r);
+    uint32_t serving = nodeset_count(view->operational & ~nodeset_of(node));
+    if (!few) {
+        return 2 * serving > r->n;
+    }
+    return serving > 0 && 2 * (nodeset_count(view->live) - 1) > r->n && is_known_without(r, node);
+}
+
+static void act_view(struct own_rig *r, bool few)
 {
     const struct view *view = own_rig_newest(r);
     uint8_t node = some_node(r);
-    uint32_t serving = nodeset_count(view->operational);
-    if (r->nviews + 1 >= OWN_RIG_VIEWS) {
+    if (r->nviews + 1 + OWN_RIG_NODES >= OWN_RIG_VIEWS) {
         return;
     }
     if (!nodeset_has(view->live, node)) {
         own_rig_admit(r, node);
     } else if (!nodeset_has(view->operational, node)) {
-        if (!own_rig_promote(r, node) && random_chance(&r->random, 200000)) {
+        if (!own_rig_promote(r, node) && random_chance(&r->random, 200000) &&
+            may_lose(r, node, few)) {
             own_rig_crash(r, node);
             own_rig_drop(r, node);
         }
-    } else if (2 * (serving - 1) > r->n) {
+    } else if (may_lose(r, node, few)) {
         if (random_chance(&r->random, 800000)) {
             own_rig_crash(r, node);
         }
@@ -100,7 +127,7 @@ static void act(struct own_rig *r, const struct mood *mood)
 {
     uint32_t dice = (uint32_t)random_below(&r->random, 1000000);
     if (dice < mood->view) {
-        act_view(r);
+        act_view(r, mood->few);
         return;
     }
     if ((dice -= mood->view) < mood->want) {
@@ -141,6 +168,7 @@ static const char *run(uint64_t seed)
         {.view = 15000, .want = 60000, .commit = 60000},
         {.view = 40000, .want = 100000, .commit = 40000},
         {.view = 25000, .want = 100000, .commit = 40000, .scarce = true},
+        {.view = 40000, .want = 60000, .commit = 40000, .few = true},
     };
     struct own_rig *r = &rig;
     uint64_t off = number("OWN_OFF", OWN_RULES);

@@ -300,6 +300,19 @@ static const char *directory_wrong(const struct own_rig *r)
     return NULL;
 }
 
+/* Where nobody drives requests, newcomers have to serve. */
+static void serve(struct own_rig *r)
+{
+    const struct view *view = own_rig_newest(r);
+    nodeset rest = own_drivers(view, r->hash) == 0 ? view->live & ~view->operational : 0;
+    for (; rest != 0 && r->nviews < OWN_RIG_VIEWS; rest &= rest - 1) {
+        if (own_rig_promote(r, nodeset_first(rest))) {
+            own_rig_adopt_all(r);
+            own_rig_run(r);
+        }
+    }
+}
+
 const char *own_rig_settle(struct own_rig *r)
 {
     const char *why = NULL;
@@ -314,6 +327,7 @@ const char *own_rig_settle(struct own_rig *r)
     own_rig_adopt_all(r);
     for (uint32_t round = 0; round < 200; round++) {
         own_rig_run(r);
+        serve(r);
         why = unsettled(r);
         if (why == NULL) {
             look(r);
