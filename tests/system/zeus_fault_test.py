@@ -2,6 +2,7 @@
 the operator gives it up, and EXEC of a client that outlives its node happened wholly or not at all."""
 
 import json
+import os
 import unittest
 
 from support import harness, resp
@@ -117,6 +118,28 @@ class Lost(unittest.TestCase):
             client.must("SET", key_of(lost[0]), "again")
             self.assertEqual(other.must("GET", key_of(lost[0])), b"again")
             self.assertEqual(other.must("INCR", key_of(lost[1])), 1)
+
+
+class Newcomer(unittest.TestCase):
+    def test_what_the_readme_shows(self):
+        """The lines that README.md gives to somebody who tries transactions do what it says."""
+        with open(os.path.join(harness.ROOT, "README.md")) as file:
+            text = file.read()
+        begin = text.index("```\n", text.index("Transactions, over any keys")) + 4
+        lines = text[begin:text.index("```", begin)].splitlines()
+        with harness.Cluster() as cluster:
+            said = []
+            for line in lines:
+                for number in (1, 2, 3):
+                    line = line.replace("-p %d " % (7000 + number), "-p %d " % cluster[number].port)
+                said.append(harness.run(["sh", "-c", line])[1].decode().split())
+        self.assertEqual(said[0], ["OK"])
+        self.assertEqual(said[1], ["OK", "QUEUED", "QUEUED", "70", "30"])
+        self.assertEqual(said[2], ["70", "30"])
+        self.assertEqual(json.loads("".join(said[3]))["entry"]["owner"], 2)
+        self.assertEqual(said[4], ["OK", "OK", "OK", "QUEUED"])  # and a nil, as redis-cli writes it
+        self.assertEqual(said[5], ["70"])
+        self.assertEqual(len(said), 6)
 
 
 class Objects(unittest.TestCase):
