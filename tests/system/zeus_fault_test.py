@@ -3,6 +3,7 @@ the operator gives it up, and EXEC of a client that outlives its node happened w
 
 import json
 import os
+import threading
 import unittest
 
 from support import harness, resp
@@ -118,6 +119,87 @@ class Lost(unittest.TestCase):
             client.must("SET", key_of(lost[0]), "again")
             self.assertEqual(other.must("GET", key_of(lost[0])), b"again")
             self.assertEqual(other.must("INCR", key_of(lost[1])), 1)
+
+
+class Pairs(threading.Thread):
+    """Increments two keys at once until it is stopped, at one node after another; each pair of
+    threads uses the same keys, so that they move."""
+
+    def __init__(self, cluster, number):
+        super().__init__(daemon=True)
+        self.cluster = cluster
+        self.number = number
+        self.keys = ("left:%d" % (number // 2), "right:%d" % (number // 2))
+        self.done = self.unknown = self.refused = 0
+        self.node = 1 + number % 3
+        self.stopped = threading.Event()
+        self.wrong = None
+
+    def run(self):
+        client = None
+        while not self.stopped.is_set() and self.wrong is None:
+            under_way = False
+            try:
+                client = client or select(self.cluster[self.node], timeout=20 * harness.PATIENCE)
+                queued = client.pipeline([("MULTI",), ("INCR", self.keys[0]),
+                                          ("INCR", self.keys[1])])
+                under_way = True
+                self._count(queued, client.call("EXEC"))
+            except resp.Broken:
+                self.unknown += under_way
+                self.node = 1 + self.node % 3
+                client = None
+        if client is not None:
+            client.close()
+
+    def _count(self, queued, reply):
+        if isinstance(reply, list) and len(reply) == 2 and reply[0] == reply[1]:
+            self.done += 1
+        elif isinstance(reply, resp.Error) and reply.code == "UNKNOWN":
+            self.unknown += 1
+        elif isinstance(reply, resp.Error) and reply.code in ("CLUSTERDOWN", "LOADING", "TRYAGAIN"):
+            self.refused += 1
+        else:
+            self.wrong = (queued, reply)
+
+
+class Killed(unittest.TestCase):
+    def test_all_or_nothing_when_nodes_are_killed(self):
+        with harness.Cluster(lease_ms=500) as cluster:
+            threads = [Pairs(cluster, number) for number in range(6)]
+            for thread in threads:
+                thread.start()
+            self._wait_done(threads, 200)
+            for number in (3, 1):
+                cluster[number].kill()
+                self._wait_done(threads, 200)
+                cluster[number].start()
+                cluster.wait_whole(60)
+                self._wait_done(threads, 100)
+                # Two may not be killed before what the first had is somewhere else again.
+                harness.wait_until(lambda: all(int(node.info("zeus")["own_poor"]) == 0
+                                               for node in cluster.nodes.values()), 30, "repaired")
+            for thread in threads:
+                thread.stopped.set()
+            for thread in threads:
+                thread.join(60 * harness.PATIENCE)
+                self.assertIsNone(thread.wrong)
+            for pair in range(3):
+                self._right(cluster, threads[2 * pair:2 * pair + 2])
+
+    def _wait_done(self, threads, more):
+        before = sum(thread.done for thread in threads)
+        harness.wait_until(lambda: sum(thread.done for thread in threads) >= before + more or
+                           any(thread.wrong for thread in threads), 60, "%d are done" % more)
+
+    def _right(self, cluster, threads):
+        done = sum(thread.done for thread in threads)
+        unknown = sum(thread.unknown for thread in threads)
+        for node in cluster.nodes.values():
+            with select(node) as client:
+                left, right = map(int, client.must("MGET", *threads[0].keys))
+            self.assertEqual(left, right)
+            self.assertTrue(done <= left <= done + unknown, (done, left, unknown))
 
 
 class Newcomer(unittest.TestCase):
