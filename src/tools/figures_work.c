@@ -13,8 +13,8 @@
 /* Workers of 40 that are played, the network in proportion. */
 #define WORKERS 2u
 /* Requests in flight a worker: where objects are hot more of them meet, where the network is far
- * fewer leave workers idle. Each design is drawn with the better number. */
-static const uint32_t windows[] = {16, 48};
+ * fewer leave workers idle. Each design is drawn with the best number. */
+static const uint32_t windows[] = {4, 16, 48};
 #define WINDOWS (sizeof windows / sizeof windows[0])
 /* Clients wait until they can begin this part of them at once, as in the figures of chapter 3: else
  * what comes alone leaves alone, and packets are the limit. */
@@ -22,7 +22,7 @@ static const uint32_t windows[] = {16, 48};
 #define WINDOW_MOST 48u
 #define WARM_NS 4000000u
 #define RUN_NS 4000000u
-#define QUICK_NS 500000u
+#define QUICK_NS 1000000u
 /* A quick figure's populations are so many times smaller. */
 #define QUICK_PART 8u
 
@@ -75,7 +75,7 @@ static void play(struct figure_cluster *c, uint32_t window, struct cost_result *
     r->ops_per_s *= c->scale;
 }
 
-/* At the better of the windows, which is answered. */
+/* At the best of the windows, which is answered. */
 static uint32_t play_best(struct figure_cluster *c, struct cost_result *best)
 {
     static struct cost_result r;
