@@ -120,8 +120,7 @@ void node_pipes_look(struct node *n, uint32_t space, struct pipes_look *look_out
     *look_out = (struct pipes_look){.held = 0};
     for (uint32_t i = 0; i < n->config.workers; i++) {
         struct txn_space *s = n->workers[i].txns->spaces[space];
-        count_own(&s->own->commit, look_out);
-        list_each(link, &s->callers)
+        list_each(link, &s->pipes)
         {
             count_own(&list_entry(link, struct txn_pipe, link)->commit, look_out);
         }

@@ -32,6 +32,28 @@ _Static_assert(WORKERS_MAX <= 1u << AGE_WORKER_BITS, "ages name their worker");
 
 /* ---- Making ---- */
 
+/* Numbers of pipelines above those of workers that are this worker's on all nodes. */
+static uint32_t numbers_n(const struct worker *w)
+{
+    uint32_t workers = w->node->config.workers;
+    uint32_t residues = (WORKERS_MAX - w->index + workers - 1) / workers;
+    return residues * (TXN_PIPES_MAX / WORKERS_MAX - 1);
+}
+
+static uint32_t number_of(const struct worker *w, uint32_t i)
+{
+    uint32_t workers = w->node->config.workers;
+    uint32_t residues = (WORKERS_MAX - w->index + workers - 1) / workers;
+    return WORKERS_MAX * (1 + i / residues) + w->index + workers * (i % residues);
+}
+
+/* The first of them are the worker's own beside its first one; no more than half. */
+static uint32_t own_numbers_n(const struct worker *w)
+{
+    uint32_t n = numbers_n(w) / 2;
+    return n < TXN_OWN_PIPES - 1 ? n : TXN_OWN_PIPES - 1;
+}
+
 static bool make_space(struct worker *w, uint8_t space)
 {
     struct commit_name name = {.pipe = w->index, .node = w->node->config.self};
@@ -41,26 +63,35 @@ static bool make_space(struct worker *w, uint8_t space)
     }
     w->txns->spaces[space] = s;
     list_init(&s->follows);
-    list_init(&s->callers);
+    list_init(&s->pipes);
     list_init(&s->room);
-    s->own = txn_pipe_new(space, &name, true);
-    return s->own != NULL;
+    for (uint32_t i = 0; i < TXN_PIPE_LISTS; i++) {
+        list_init(&s->named[i]);
+    }
+    for (uint32_t i = 0; i <= own_numbers_n(w); i++) {
+        struct txn_pipe *p = txn_pipe_new(space, &name, true);
+        if (p == NULL) {
+            return false;
+        }
+        s->own[s->own_n++] = p;
+        txn_pipe_add(s, p);
+        name.pipe = number_of(w, i);
+    }
+    return true;
 }
 
-/* Pipelines of callers: numbers above those of workers, and this worker's on all nodes. */
 static bool make_callers(struct worker *w)
 {
     struct txns *txns = w->txns;
-    uint32_t workers = w->node->config.workers;
-    uint32_t residues = (WORKERS_MAX - w->index + workers - 1) / workers;
-    uint32_t n = residues * (TXN_PIPES_MAX / WORKERS_MAX - 1);
+    uint32_t first = own_numbers_n(w);
+    uint32_t n = numbers_n(w) - first;
     txns->callers_n = n < TXN_CALLERS_MAX ? n : TXN_CALLERS_MAX;
     txns->callers = calloc(txns->callers_n, sizeof *txns->callers);
     for (uint32_t i = 0; txns->callers != NULL && i < txns->callers_n; i++) {
         struct txn_caller *c = &txns->callers[i];
         struct txn *t = &txns->table[w->node->config.calls_max + i];
         c->index = i;
-        c->pipe = WORKERS_MAX * (1 + i / residues) + w->index + workers * (i % residues);
+        c->pipe = number_of(w, first + i);
         c->ref = t->ref;
         /* Whoever finds its mark waits: it stands for an instant. */
         atomic_init(&t->age, 1);
@@ -122,10 +153,10 @@ void txn_deinit(struct worker *w)
         while (s != NULL && (link = list_pop_front(&s->follows)) != NULL) {
             free(list_entry(link, struct txn_pipe, link));
         }
-        if (s != NULL) {
-            free(s->own);
-            free(s);
+        for (uint32_t k = 0; s != NULL && k < s->own_n; k++) {
+            free(s->own[k]);
         }
+        free(s);
     }
     for (uint32_t i = 0; txns->callers != NULL && i < txns->callers_n; i++) {
         for (uint32_t k = 0; k < SPACES_MAX; k++) {
@@ -315,7 +346,7 @@ void txn_run_committed(struct worker *w, struct call *c, const struct node_commi
         return;
     }
     if (list_empty(&pipe->link)) {
-        list_push_back(&s->callers, &pipe->link);
+        txn_pipe_add(s, pipe);
     }
     nodeset followers = followers_of(w, space, &r);
     uint64_t slot = txn_pipe_begin(w, pipe, followers, &r);
@@ -541,14 +572,12 @@ void txn_wait_room(struct worker *w, struct txn *t)
 void txn_roomy(struct worker *w, uint8_t space)
 {
     struct txn_space *s = w->txns->spaces[space];
-    struct commit_pipe *pipe = &s->own->commit;
-    uint64_t free = COMMIT_SLOTS - (pipe->next - pipe->first);
     struct list_link *link;
-    while (free > 0 && txn_pipe_room(w, s->own) && (link = list_pop_front(&s->room)) != NULL) {
+    /* Some wait for room in another pipeline, to which they are bound: they wait again. */
+    for (uint32_t i = 0; i < COMMIT_SLOTS && (link = list_pop_front(&s->room)) != NULL; i++) {
         struct txn *t = list_entry(link, struct txn, waiting);
         t->turn = true;
         resume(w, t);
-        free--;
     }
 }
 
@@ -776,11 +805,6 @@ uint64_t txn_deadline(const struct worker *w)
     return w->txns != NULL && !list_empty(&w->txns->dirty) ? w->now_us : UINT64_MAX;
 }
 
-static uint32_t slots_of(const struct txn_pipe *p)
-{
-    return (uint32_t)(p->commit.next - p->commit.first);
-}
-
 uint32_t txn_under_way(const struct worker *w)
 {
     uint32_t n = 0;
@@ -789,10 +813,10 @@ uint32_t txn_under_way(const struct worker *w)
         if (s == NULL) {
             continue;
         }
-        n += slots_of(s->own);
-        list_each(link, &s->callers)
+        list_each(link, &s->pipes)
         {
-            n += slots_of(list_entry(link, struct txn_pipe, link));
+            const struct commit_pipe *p = &list_entry(link, struct txn_pipe, link)->commit;
+            n += (uint32_t)(p->next - p->first);
         }
     }
     return n;

@@ -36,10 +36,23 @@ static bool keeps(const struct worker *w, const struct txn *t, uint32_t owner)
            (age == mine && owner < t->ref);
 }
 
+/* C4, C12: an object in WRITE is its pipeline's. From the first one on the transaction is bound. */
+static bool may_touch(struct worker *w, struct txn *t, uint16_t aux)
+{
+    uint8_t space = t->call->op.space;
+    uint32_t its = txn_aux_pipe(aux);
+    struct txn_pipe *p = txn_pipe_own(w->txns->spaces[space], its);
+    uint32_t mine = t->pipe != NULL ? t->pipe->commit.name.pipe : p != NULL ? its : w->index;
+    bool may = commit_may_touch(txn_config(w, space), its, mine);
+    if (may && t->pipe == NULL) {
+        t->pipe = p;
+    }
+    return may;
+}
+
 static enum grasp grasp_locked(struct worker *w, struct txn *t, uint32_t i, struct store_ref *ref)
 {
     struct txn_place *p = &t->places[i];
-    uint8_t space = t->call->op.space;
     p->held = false;
     p->lacks = true;
     if (ref->object == NULL) {
@@ -52,9 +65,8 @@ static enum grasp grasp_locked(struct worker *w, struct txn *t, uint32_t i, stru
     }
     p->lacks = false;
     bool kept = !mine && meta.owner != 0 && keeps(w, t, meta.owner);
-    bool under_way = meta.state != ZEUS_VALID &&
-                     (meta.state != ZEUS_WRITE ||
-                      !commit_may_touch(txn_config(w, space), txn_aux_pipe(meta.aux), w->index));
+    bool under_way =
+        meta.state != ZEUS_VALID && (meta.state != ZEUS_WRITE || !may_touch(w, t, meta.aux));
     if (kept || under_way) {
         meta.flags |= KEY_WAITERS;
     }
@@ -147,11 +159,33 @@ static bool may_hold(const struct worker *w, const struct txn *t)
            atomic_load_explicit(&space->settled_epoch, memory_order_acquire) == w->view.epoch;
 }
 
+/* The pipeline that keeps the order of the call's session: that of the updates before it which are
+ * not done, if there are any. All of them are in one. */
+static struct txn_pipe *pipe_of_session(const struct worker *w, const struct call *c)
+{
+    struct txn_pipe *pipe = NULL;
+    if (c->session == SESSION_NONE) {
+        return NULL;
+    }
+    list_each(link, &w->sessions[c->session].calls)
+    {
+        const struct call *before = list_entry(link, struct call, session_link);
+        if (before == c) {
+            break;
+        }
+        if (before->state == CALL_COMMITTED && before->op.space == c->op.space) {
+            pipe = before->txn->pipe;
+        }
+    }
+    return pipe;
+}
+
 /* Grasps all; false: it waits for something. */
 static bool grasp_all(struct worker *w, struct txn *t)
 {
     uint32_t lacking = 0;
     uint32_t taken = UINT32_MAX;
+    t->pipe = pipe_of_session(w, t->call);
     commits(t, true);
     for (uint32_t k = 0; k < t->objects_n; k++) {
         uint32_t i = t->order[k];
@@ -401,7 +435,7 @@ static void commit_local(struct worker *w, struct txn *t)
 {
     struct call *c = t->call;
     uint8_t space = c->op.space;
-    struct txn_pipe *pipe = w->txns->spaces[space]->own;
+    struct txn_pipe *pipe = t->pipe;
     struct txn_record r;
     int err = make_record(w, t, &r);
     if (err != HK_OK) {
@@ -410,7 +444,7 @@ static void commit_local(struct worker *w, struct txn *t)
     }
     nodeset followers = followers_of(t);
     uint64_t slot = txn_pipe_begin(w, pipe, followers, &r);
-    uint16_t aux = txn_aux(w->index, slot);
+    uint16_t aux = txn_aux(pipe->commit.name.pipe, slot);
     for (uint32_t i = 0; i < t->objects_n; i++) {
         if (t->objects[i].changed || txn_rule_on(w, space, COMMIT_RULE_READ)) {
             publish(w, t, i, aux);
@@ -475,6 +509,24 @@ static void wait_for_replicas(struct worker *w, struct txn *t, uint32_t first)
     txn_wait(w, t, hash);
 }
 
+static void commit_in_pipe(struct worker *w, struct txn *t)
+{
+    uint32_t poor = find_followers(w, t);
+    if (poor != t->objects_n) {
+        wait_for_replicas(w, t, poor);
+        return;
+    }
+    if (t->pipe == NULL) {
+        t->pipe = txn_pipe_choose(w->txns->spaces[t->call->op.space], followers_of(t));
+    }
+    if (t->pipe != NULL && txn_pipe_room(t->pipe)) {
+        commit_local(w, t);
+    } else {
+        txn_release(w, t);
+        txn_wait_room(w, t);
+    }
+}
+
 static bool full(const struct worker *w)
 {
     return worker_full(w) || atomic_load_explicit(&w->node->full, memory_order_relaxed) != 0;
@@ -492,7 +544,7 @@ void txn_commit(struct worker *w, struct txn *t)
         call_again(w, c);
         return;
     }
-    if (!txn_pipe_room(w, s->own) || (!list_empty(&s->room) && !t->turn)) {
+    if (!txn_pipe_any_room(s) || (!list_empty(&s->room) && !t->turn)) {
         txn_release(w, t);
         txn_wait_room(w, t);
         return;
@@ -512,12 +564,7 @@ void txn_commit(struct worker *w, struct txn *t)
     if (err != HK_OK) {
         call_fail(w, c, err);
     } else if (needs_slot(t)) {
-        uint32_t poor = find_followers(w, t);
-        if (poor == t->objects_n) {
-            commit_local(w, t);
-        } else {
-            wait_for_replicas(w, t, poor);
-        }
+        commit_in_pipe(w, t);
     } else {
         t->used = true;
         w->stats.reads++;

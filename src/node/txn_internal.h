@@ -9,6 +9,9 @@
 #define TXN_PIPES_MAX 512u  /* pipelines of a node */
 /* What a pipeline's unfinished slots keep, in bytes; past it no other commit begins. */
 #define TXN_PIPE_BYTES (16u << 20)
+#define TXN_OWN_PIPES                                                                              \
+    16u /* of a worker in a space, at the most: by followers, so that few wait (C3) */
+#define TXN_PIPE_LISTS 64u
 #define TXN_CALLERS_MAX 64u /* of a worker: threads beside it that commit by themselves */
 
 /* ---- key_meta.aux of an object in WRITE: the pipeline and, mod COMMIT_SLOTS, the last slot of it
@@ -47,8 +50,9 @@ struct txn {
 
     struct list_link waiting; /* for an object, or for a slot */
     struct call *call;
-    uint32_t ref; /* slot_ref of worker and index + 1 */
-    uint32_t gen; /* names it in own_waiter */
+    struct txn_pipe *pipe; /* to which it is bound, or in which it is committed; NULL: any */
+    uint32_t ref;          /* slot_ref of worker and index + 1 */
+    uint32_t gen;          /* names it in own_waiter */
     struct txn_request request;
     struct txn_object *objects;
     struct txn_place *places;
@@ -107,7 +111,8 @@ struct txn_slot {
 
 struct txn_pipe {
     struct commit_pipe commit;
-    struct list_link link;  /* txn_space.follows */
+    struct list_link link;  /* txn_space.pipes or .follows */
+    struct list_link chain; /* txn_space.named */
     struct list_link dirty; /* txns.dirty: something is to be said when the poll ends */
     uint64_t bytes;         /* that its slots keep */
     uint8_t space;
@@ -138,8 +143,10 @@ struct txn_caller {
 
 /* Of a space with ENGINE_OWNED. */
 struct txn_space {
-    struct txn_pipe *own;
-    struct list_link callers; /* pipelines of callers that have committed anything, by link */
+    struct txn_pipe *own[TXN_OWN_PIPES]; /* own_n of them: this worker's transactions' */
+    uint32_t own_n;
+    struct list_link pipes; /* of this node: those, and of callers that have committed anything */
+    struct list_link named[TXN_PIPE_LISTS]; /* all that are in pipes or follows, by name */
     struct list_link follows;
     struct list_link room;    /* transactions that wait for a slot */
     uint32_t recovered_epoch; /* in which own_recovered was said last */
@@ -186,7 +193,7 @@ void txn_wait_room(struct worker *w, struct txn *t);
 void txn_want(struct worker *w, struct txn *t);
 /* Lets all go that it holds. */
 void txn_release(struct worker *w, struct txn *t);
-/* There is room in the pipeline: who has waited for it may try. */
+/* There is room in a pipeline: who has waited for it may try. */
 void txn_roomy(struct worker *w, uint8_t space);
 /* Whoever waits for the object may try again; others' workers too. */
 void txn_wake(struct worker *w, uint8_t space, uint64_t hash);
@@ -211,8 +218,15 @@ uint8_t *txn_record_read(uint8_t *at, struct bytes key);
 /* ---- txn_pipe.c ---- */
 struct txn_pipe *txn_pipe_new(uint8_t space, const struct commit_name *name, bool own);
 void txn_pipe_free(struct worker *w, struct txn_pipe *p);
-/* Whether another transaction may commit. */
-bool txn_pipe_room(const struct worker *w, struct txn_pipe *p);
+/* It is a pipeline of this node from here on. */
+void txn_pipe_add(struct txn_space *s, struct txn_pipe *p);
+/* This worker's own pipeline of that number; NULL: it is none. */
+struct txn_pipe *txn_pipe_own(const struct txn_space *s, uint32_t number);
+/* Where a transaction with such followers is best committed; NULL: there is no room. */
+struct txn_pipe *txn_pipe_choose(const struct txn_space *s, nodeset followers);
+/* Whether another transaction may commit in it; in any of this worker's own. */
+bool txn_pipe_room(const struct txn_pipe *p);
+bool txn_pipe_any_room(const struct txn_space *s);
 /* The next slot is that transaction's: its record, whose bytes are the pipe's from here on.
  * Effects wait in txns.fx until txn_pipe_go, which may answer calls. */
 uint64_t txn_pipe_begin(struct worker *w, struct txn_pipe *p, nodeset followers,

@@ -33,6 +33,7 @@ struct txn_pipe *txn_pipe_new(uint8_t space, const struct commit_name *name, boo
     }
     commit_pipe_init(&p->commit, name);
     list_init(&p->link);
+    list_init(&p->chain);
     list_init(&p->dirty);
     p->space = space;
     p->own = own;
@@ -43,10 +44,57 @@ struct txn_pipe *txn_pipe_new(uint8_t space, const struct commit_name *name, boo
     return p;
 }
 
-bool txn_pipe_room(const struct worker *w, struct txn_pipe *p)
+static struct list_link *chain_of(struct txn_space *s, const struct commit_name *name)
 {
-    (void)w;
+    return &s->named[(name->pipe + 7u * name->node) % TXN_PIPE_LISTS];
+}
+
+void txn_pipe_add(struct txn_space *s, struct txn_pipe *p)
+{
+    list_push_back(p->own ? &s->pipes : &s->follows, &p->link);
+    list_push_back(chain_of(s, &p->commit.name), &p->chain);
+}
+
+struct txn_pipe *txn_pipe_own(const struct txn_space *s, uint32_t number)
+{
+    for (uint32_t i = 0; i < s->own_n; i++) {
+        if (s->own[i]->commit.name.pipe == number) {
+            return s->own[i];
+        }
+    }
+    return NULL;
+}
+
+bool txn_pipe_room(const struct txn_pipe *p)
+{
     return commit_room(&p->commit) && p->bytes < TXN_PIPE_BYTES;
+}
+
+bool txn_pipe_any_room(const struct txn_space *s)
+{
+    uint32_t i = 0;
+    while (i < s->own_n && !txn_pipe_room(s->own[i])) {
+        i++;
+    }
+    return i < s->own_n;
+}
+
+struct txn_pipe *txn_pipe_choose(const struct txn_space *s, nodeset followers)
+{
+    struct txn_pipe *best = NULL;
+    enum commit_fit fit = COMMIT_FIT_HELD;
+    for (uint32_t i = 0; i < s->own_n; i++) {
+        struct txn_pipe *p = s->own[i];
+        enum commit_fit mine = commit_fit(&p->commit, followers);
+        if (txn_pipe_room(p) && (best == NULL || mine < fit)) {
+            best = p;
+            fit = mine;
+        }
+        if (best != NULL && fit == COMMIT_FIT_SAME) {
+            break;
+        }
+    }
+    return best;
 }
 
 /* ---- What is said ---- */
@@ -328,7 +376,7 @@ static void fx_run(struct worker *w, struct txn_pipe *p, const struct msg *msg, 
     struct commit_context cx = context_of(w, p->space);
     commit_check(&p->commit, &cx);
 #endif
-    if (p->own && !list_empty(&w->txns->spaces[p->space]->room)) {
+    if (p->own && !list_empty(&w->txns->spaces[p->space]->room) && txn_pipe_room(p)) {
         txn_roomy(w, p->space);
     }
 }
@@ -357,31 +405,12 @@ static bool same_name(const struct commit_name *a, const struct commit_name *b)
     return a->pipe == b->pipe && a->admitted == b->admitted && a->node == b->node;
 }
 
-/* Of this node. */
-static struct txn_pipe *find_own(struct txn_space *s, const struct commit_name *name)
-{
-    if (same_name(&s->own->commit.name, name)) {
-        return s->own;
-    }
-    list_each(link, &s->callers)
-    {
-        struct txn_pipe *p = list_entry(link, struct txn_pipe, link);
-        if (same_name(&p->commit.name, name)) {
-            return p;
-        }
-    }
-    return NULL;
-}
-
 static struct txn_pipe *find(struct worker *w, uint8_t space, const struct commit_name *name)
 {
     struct txn_space *s = w->txns->spaces[space];
-    if (name->node == w->node->config.self) {
-        return find_own(s, name);
-    }
-    list_each(link, &s->follows)
+    list_each(link, chain_of(s, name))
     {
-        struct txn_pipe *p = list_entry(link, struct txn_pipe, link);
+        struct txn_pipe *p = list_entry(link, struct txn_pipe, chain);
         if (same_name(&p->commit.name, name)) {
             return p;
         }
@@ -395,6 +424,7 @@ void txn_pipe_free(struct worker *w, struct txn_pipe *p)
     say_val(w, p);
     list_remove(&p->dirty);
     list_remove(&p->link);
+    list_remove(&p->chain);
     free(p);
 }
 
@@ -448,8 +478,7 @@ void txn_pipe_adopt(struct worker *w, uint8_t space)
         fx_run(w, p, NULL, NODE_NONE);
         look_empty(w, p);
     }
-    adopt_own(w, s->own);
-    list_each(link, &s->callers)
+    list_each(link, &s->pipes)
     {
         adopt_own(w, list_entry(link, struct txn_pipe, link));
     }
@@ -469,7 +498,7 @@ static void take_inv(struct worker *w, struct txn_pipe *p, const struct msg *msg
     if (p == NULL && name.node != w->node->config.self && name.pipe < TXN_PIPES_MAX) {
         p = made = txn_pipe_new(msg->space, &name, false);
         HK_ASSERT(made != NULL); /* as in apply */
-        list_push_back(&w->txns->spaces[msg->space]->follows, &made->link);
+        txn_pipe_add(w->txns->spaces[msg->space], made);
     }
     if (p == NULL) {
         w->stats.engine_drops[ENGINE_DROP_STALE]++;

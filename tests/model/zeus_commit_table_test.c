@@ -321,11 +321,36 @@ static void first_makes_room(void **state)
     assert_int_equal(f.fx.n, 0);
 }
 
+/* How a slot would go behind what is under way. */
+static void fit(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, 0);
+    struct commit_name name = {.pipe = 1, .admitted = 1, .node = 0};
+    commit_pipe_init(&f.pipe, &name);
+    assert_int_equal(commit_fit(&f.pipe, N12), COMMIT_FIT_FIRST);
+    assert_int_equal(commit_begin(&f.pipe, &f.cx, N12, &f.fx), 1);
+    assert_int_equal(commit_fit(&f.pipe, N12), COMMIT_FIT_SAME);
+    assert_int_equal(commit_fit(&f.pipe, nodeset_of(1)), COMMIT_FIT_FEWER);
+    assert_int_equal(commit_fit(&f.pipe, 0), COMMIT_FIT_FEWER);
+    assert_int_equal(commit_fit(&f.pipe, N12 | nodeset_of(3)), COMMIT_FIT_HELD);
+    assert_int_equal(commit_begin(&f.pipe, &f.cx, nodeset_of(3), &f.fx), 2);
+    assert_int_equal(commit_fit(&f.pipe, N12), COMMIT_FIT_HELD); /* behind a slot that is */
+    commit_ack(&f.pipe, &f.cx, 1, 1, true, &f.fx);
+    commit_ack(&f.pipe, &f.cx, 2, 1, true, &f.fx);
+    assert_int_equal(commit_fit(&f.pipe, nodeset_of(3)), COMMIT_FIT_SAME);
+    assert_int_equal(commit_fit(&f.pipe, N12), COMMIT_FIT_HELD);
+    commit_ack(&f.pipe, &f.cx, 3, 2, true, &f.fx);
+    assert_int_equal(commit_fit(&f.pipe, N12), COMMIT_FIT_FIRST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cell),
         cmocka_unit_test(room),
+        cmocka_unit_test(fit),
         cmocka_unit_test(first_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

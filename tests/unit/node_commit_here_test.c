@@ -12,63 +12,24 @@
 #include "engine/zeus/zeus.h"
 #include "node/engines.h"
 #include "node/read.h"
-#include "support/node_cluster.h"
+#include "support/node_desk.h"
 
 #define SECOND 1000000u
-#define TAGS 256u
 
 static const struct zeus_config zeus = {.own = {.backoff_us = 200}};
-
-/* The client of one session at worker 0 of node 0. */
-struct desk {
-    uint32_t session;
-    struct request waiting[TAGS];
-    uint32_t first, n; /* tags: handed out, made */
-    struct answer answers[TAGS];
-    bool answered[TAGS];
-    uint32_t order[TAGS]; /* tags as they were answered */
-    uint32_t order_n;
-};
 
 static struct desk desk;
 static struct cluster *c;
 static struct node_reader *reader;
 
-static bool give_request(void *context, uint32_t node, uint32_t worker, struct request *out)
-{
-    (void)context;
-    if (node != 0 || worker != 0 || desk.first == desk.n) {
-        return false;
-    }
-    *out = desk.waiting[desk.first++];
-    return true;
-}
-
-static void take_reply(void *context, uint32_t node, uint32_t worker, const struct reply *reply)
-{
-    (void)context;
-    assert_true(node == 0 && worker == 0 && reply->tag < desk.n && !desk.answered[reply->tag]);
-    desk.answers[reply->tag] = reply->answer;
-    desk.answered[reply->tag] = true;
-    desk.order[desk.order_n++] = (uint32_t)reply->tag;
-}
-
 static void open_with(uint32_t nodes)
 {
-    struct cluster_config config = {
-        .nodes = nodes,
-        .ops = &zeus_ops,
-        .engine = &zeus,
-        .seed = 11,
-        .client = {.request = give_request, .reply = take_reply},
-    };
+    struct cluster_config config = {.nodes = nodes, .ops = &zeus_ops, .engine = &zeus, .seed = 11};
     for (uint32_t i = 0; i < nodes; i++) {
         config.workers[i] = 1;
     }
-    desk = (struct desk){.n = 0};
-    c = cluster_create(&config);
-    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
-    assert_int_equal(worker_session_open(node_worker(cluster_node(c, 0), 0), &desk.session), HK_OK);
+    desk_start(&desk, &config);
+    c = desk.cluster;
     assert_int_equal(node_reader_open(cluster_node(c, 0), &reader), HK_OK);
     node_reader_worker(reader, 0);
 }
@@ -84,45 +45,24 @@ static void close_all(void)
 
 static uint32_t hand(const struct request *request)
 {
-    assert_true(desk.n < TAGS);
-    desk.waiting[desk.n] = *request;
-    desk.waiting[desk.n].session = desk.session;
-    desk.waiting[desk.n].tag = desk.n;
-    return desk.n++;
-}
-
-static bool is_answered(struct cluster *cluster, void *context)
-{
-    (void)cluster;
-    return desk.answered[*(uint32_t *)context];
+    return desk_hand(&desk, 0, desk.sessions[0], request);
 }
 
 static struct answer answer_to(uint32_t tag)
 {
-    cluster_until(c, is_answered, &tag, 20 * SECOND);
-    return desk.answers[tag];
-}
-
-static struct bytes text(const char *s)
-{
-    return bytes_of(s, (uint32_t)strlen(s));
-}
-
-static struct op op_set(const char *key, const char *value)
-{
-    return (struct op){.kind = OP_SET, .key = text(key), .value = text(value)};
+    return desk_answer(&desk, tag);
 }
 
 /* Through the worker. */
 static void set(const char *key, const char *value)
 {
-    struct request request = {.op = op_set(key, value)};
+    struct request request = {.op = desk_set(key, value)};
     assert_int_equal(answer_to(hand(&request)).kind, ANSWER_OK);
 }
 
 static struct node_read look(const char *key)
 {
-    struct node_read read = {.key = text(key)};
+    struct node_read read = {.key = desk_text(key)};
     node_read_early(reader, 0, cluster_now(c), 1, &read);
     return read;
 }
@@ -136,29 +76,15 @@ static void holds(const char *key, const char *value, bool early)
     assert_memory_equal(read.value.at, value, read.value.n);
 }
 
-/* The value at another node, as any client there reads it; NULL: there is none. */
 static void holds_at(uint32_t node, const char *key, const char *value)
 {
-    struct node_reader *there = NULL;
-    struct node_read read = {.key = text(key)};
-    assert_int_equal(node_reader_open(cluster_node(c, node), &there), HK_OK);
-    for (uint32_t i = 0; i < 2000; i++) {
-        node_read(there, 0, cluster_now(c), 1, &read);
-        if (read.answer == NODE_READ_FOUND) {
-            break;
-        }
-        cluster_step(c, 1000);
-    }
-    assert_int_equal(read.answer, NODE_READ_FOUND);
-    assert_int_equal(read.value.n, strlen(value));
-    assert_memory_equal(read.value.at, value, read.value.n);
-    node_reader_close(there);
+    desk_until(&desk, node, key, value);
 }
 
 static bool is_owner(struct cluster *cluster, void *context)
 {
     (void)cluster;
-    return look(context).owned && look(context).answer == NODE_READ_FOUND;
+    return desk_owns(&desk, 0, context);
 }
 
 /* Through the worker, and then nothing is under way over the key: on three nodes its last replica
@@ -183,13 +109,13 @@ struct attempt {
 static void reads(struct attempt *a, const char *key, uint64_t version)
 {
     a->keys[a->n++] =
-        (struct node_commit_key){.key = text(key), .watched = true, .version = version};
+        (struct node_commit_key){.key = desk_text(key), .watched = true, .version = version};
 }
 
 static void writes(struct attempt *a, const char *key, const char *value)
 {
-    a->ops[a->n] = op_set(key, value);
-    a->keys[a->n] = (struct node_commit_key){.key = text(key), .op = &a->ops[a->n]};
+    a->ops[a->n] = desk_set(key, value);
+    a->keys[a->n] = (struct node_commit_key){.key = desk_text(key), .op = &a->ops[a->n]};
     a->n++;
 }
 
@@ -253,7 +179,7 @@ static void test_deadlines(void **state)
     (void)state;
     open_with(1);
     uint64_t *wall = cluster_wall_ms(c);
-    struct request timed = {.op = op_set("k", "old")};
+    struct request timed = {.op = desk_set("k", "old")};
     timed.op.flags = OPF_DEADLINE;
     timed.op.number = (int64_t)(*wall + 1000);
     assert_int_equal(answer_to(hand(&timed)).kind, ANSWER_OK);
@@ -285,7 +211,7 @@ static void test_slot(void **state)
     assert_int_equal(commit(&first), NODE_COMMIT_SLOT);
 
     /* To its own pipeline it is there, to nobody else. */
-    struct node_read read = {.key = text("a")};
+    struct node_read read = {.key = desk_text("a")};
     node_read(reader, 0, cluster_now(c), 1, &read);
     assert_int_equal(read.answer, NODE_READ_ASK);
     holds("a", "one", true);
@@ -298,7 +224,7 @@ static void test_slot(void **state)
 
     uint32_t tag = hand_commit(&first);
     assert_int_equal(hand_commit(&second), tag + 1);
-    struct request other = {.op = op_set("a", "through the worker")};
+    struct request other = {.op = desk_set("a", "through the worker")};
     uint32_t behind = hand(&other);
     assert_int_equal(answer_to(behind).kind, ANSWER_OK);
     assert_int_equal(desk.answers[tag].kind, ANSWER_OK);
@@ -322,7 +248,8 @@ static void test_worker_waits(void **state)
     struct attempt first = {.n = 0};
     writes(&first, "a", "one");
     assert_int_equal(commit(&first), NODE_COMMIT_SLOT);
-    struct request other = {.op = {.kind = OP_APPEND, .key = text("a"), .value = text("+")}};
+    struct request other = {
+        .op = {.kind = OP_APPEND, .key = desk_text("a"), .value = desk_text("+")}};
     uint32_t before = hand(&other);
     for (uint32_t i = 0; i < 20; i++) {
         cluster_step(c, 100);
@@ -342,15 +269,12 @@ static void test_worker_goes_on(void **state)
     (void)state;
     open_with(3);
     set_everywhere("a", "1");
-    uint32_t other_session;
-    assert_int_equal(worker_session_open(node_worker(cluster_node(c, 0), 0), &other_session),
-                     HK_OK);
     struct attempt first = {.n = 0};
     writes(&first, "a", "one");
     assert_int_equal(commit(&first), NODE_COMMIT_SLOT);
-    struct request other = {.op = {.kind = OP_APPEND, .key = text("a"), .value = text("+")}};
-    uint32_t waits = hand(&other);
-    desk.waiting[waits].session = other_session;
+    struct request other = {
+        .op = {.kind = OP_APPEND, .key = desk_text("a"), .value = desk_text("+")}};
+    uint32_t waits = desk_hand(&desk, 0, desk_session(&desk, 0), &other);
     cluster_step(c, 100);
     assert_false(desk.answered[waits]);
     uint32_t tag = hand_commit(&first);

@@ -142,7 +142,7 @@ static bool all_answered(struct cluster *c, void *context)
 {
     struct lines *all = context;
     const struct txns *txns = node_worker(cluster_node(c, 0), 0)->txns;
-    const struct commit_pipe *pipe = &txns->spaces[0]->own->commit;
+    const struct commit_pipe *pipe = &txns->spaces[0]->own[0]->commit;
     uint32_t slots = (uint32_t)(pipe->next - pipe->first);
     all->most_slots = slots > all->most_slots ? slots : all->most_slots;
     for (uint32_t i = 0; i < CLUSTER_NODES_MAX; i++) {

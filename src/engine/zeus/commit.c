@@ -200,6 +200,17 @@ bool commit_room(const struct commit_pipe *pipe)
     return pipe->next - pipe->first < COMMIT_SLOTS;
 }
 
+enum commit_fit commit_fit(const struct commit_pipe *pipe, nodeset followers)
+{
+    if (commit_pipe_empty(pipe)) {
+        return COMMIT_FIT_FIRST;
+    }
+    if (pipe->unsent != pipe->next || !nodeset_within(followers, pipe->common)) {
+        return COMMIT_FIT_HELD;
+    }
+    return followers == pipe->common ? COMMIT_FIT_SAME : COMMIT_FIT_FEWER;
+}
+
 uint64_t commit_begin(struct commit_pipe *pipe, const struct commit_context *cx, nodeset followers,
                       struct commit_effects *fx)
 {

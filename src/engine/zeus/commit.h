@@ -88,6 +88,11 @@ struct commit_context {
 void commit_pipe_init(struct commit_pipe *pipe, const struct commit_name *name);
 /* Whether another transaction may commit locally: there is a slot. */
 bool commit_room(const struct commit_pipe *pipe);
+/* How a slot with such followers would go behind what is under way: with the same ones, so that all
+ * are acknowledged together; as the first; with fewer; or it would be HELD. The smaller the better:
+ * whoever has several pipelines may choose, unless a transaction is bound to one (C4). */
+enum commit_fit { COMMIT_FIT_SAME, COMMIT_FIT_FIRST, COMMIT_FIT_FEWER, COMMIT_FIT_HELD };
+enum commit_fit commit_fit(const struct commit_pipe *pipe, nodeset followers);
 /* The slot of a transaction that is committed locally, whose bytes the node has stored. followers:
  * the readers of what it wrote (this node not among them). Returns its number. */
 uint64_t commit_begin(struct commit_pipe *pipe, const struct commit_context *cx, nodeset followers,
