@@ -33,7 +33,8 @@
 #define THREADS (WRITERS + SCANNERS)
 #define IDS_MAX 8192u
 #define KEY_BYTES 200u
-#define SHARE 20u /* scans of each scanner, at least */
+#define SHARE 20u    /* scans of each scanner, at least */
+#define LOOKUPS 300u /* after each of them */
 
 /* Ids by what is left of a division: 0 stable, 1 shared, others the writers' own in turn. */
 #define KINDS 8u
@@ -271,7 +272,7 @@ static void scan_all(struct worker *w)
             whole ? (forwards ? 0 : wood->ids - 1) : random_below(&w->random, wood->ids);
         scan(w, from, forwards, whole ? UINT64_MAX : 100, false);
         w->scans++;
-        for (uint32_t i = 0; i < 50; i++) {
+        for (uint32_t i = 0; i < LOOKUPS; i++) {
             look_anywhere(w);
         }
         if (w->scans % 32 == 31) {
@@ -390,6 +391,15 @@ static void run_wood(uint32_t ids, uint32_t steps, uint64_t seed)
 
 static uint64_t first_seed = 1;
 
+/* One leaf, which changes all the time while everybody searches in it. */
+static void test_one_leaf(void **state)
+{
+    (void)state;
+    for (uint64_t seed = first_seed; seed < first_seed + 2; seed++) {
+        run_wood(56, 150000, seed);
+    }
+}
+
 /* Hundreds of leaves. */
 static void test_many_leaves(void **state)
 {
@@ -412,6 +422,7 @@ int main(int argc, char **argv)
         first_seed = strtoull(argv[1], NULL, 10);
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_leaf),
         cmocka_unit_test(test_many_leaves),
         cmocka_unit_test(test_few_leaves),
     };

@@ -303,6 +303,42 @@ static void test_scans_of_a_changing_tree(void **state)
     walk_while_changing(TREE_BACKWARDS, false);
 }
 
+/* Behind the leaf that a cursor has copied nothing is of yesterday: the next leaf was merged into
+ * others meanwhile, keys are gone, hints are new. */
+static void test_scans_leave_dead_leaves(void **state)
+{
+    (void)state;
+    for (uint32_t d = 0; d < 2; d++) {
+        struct grove g;
+        uint8_t space[8], other[8];
+        struct tree_cursor c;
+        struct bytes key;
+        uint64_t hint, n, met = 0;
+        grove_open(&g, &plain);
+        fill_numbers(&g, MANY, 1);
+        tree_seek(g.tree, g.thread, bytes_of(NULL, 0), false, (enum tree_direction)d, &c);
+        assert_true(tree_next(&c, &key, &hint));
+        for (uint64_t i = 0; i < MANY; i++) {
+            (void)number_key(space, i);
+            if (i % 64 != 0) {
+                uproot(&g, bytes_of(space, 8), i);
+            } else {
+                assert_int_equal(tree_update(g.tree, g.thread, bytes_of(space, 8), i + 70000, NULL),
+                                 HK_OK);
+            }
+        }
+        for (n = 0; tree_next(&c, &key, &hint); n++) {
+            if (n >= TREE_SLOTS_MAX) {
+                assert_int_equal(hint % 64, 70000 % 64);
+                assert_true(bytes_equal(key, number_key(other, hint - 70000)));
+                met++;
+            }
+        }
+        assert_true(met > MANY / 64 - TREE_SLOTS_MAX);
+        grove_close(&g);
+    }
+}
+
 /* ---- Merges ---- */
 
 /* Known fault: a merge that leaves separators behind, so that keys which come back are put where
@@ -609,6 +645,7 @@ int main(void)
         cmocka_unit_test(test_scans_end),
         cmocka_unit_test(test_peeking),
         cmocka_unit_test(test_scans_of_a_changing_tree),
+        cmocka_unit_test(test_scans_leave_dead_leaves),
         cmocka_unit_test(test_separators_after_merges),
         cmocka_unit_test(test_memory_comes_back),
         cmocka_unit_test(test_a_thinned_tree_shrinks),
