@@ -236,7 +236,8 @@ void control_poll(struct worker *w)
     /* In every poll: between two ticks a fast writer fills all the headroom. */
     look_at_memory(w);
     if (w->now_us >= view_deadline(&n->machine)) {
-        struct view_event event = {.kind = VIEW_EVENT_TICK, .healthy = look_at_workers(w)};
+        struct view_event event = {
+            .kind = VIEW_EVENT_TICK, .healthy = look_at_workers(w), .keeps = own_keeps_removed(w)};
         control_event(w, &event);
     }
 }

@@ -46,6 +46,9 @@ struct slot_home homes_of(const struct space *space, struct bytes key)
 
 void worker_hand_over(struct worker *control)
 {
+    if (control->node->owned != 0) {
+        own_leave(control);
+    }
     for (uint8_t i = 0; i < SPACES_MAX; i++) {
         if (control->node->spaces[i].homes != NULL) {
             ordered_slots(control, i, SLOTS_LEAVE, 0);
@@ -55,6 +58,10 @@ void worker_hand_over(struct worker *control)
 
 bool node_handed_over(const struct node *node)
 {
+    /* acquire: pairs with the release in own_leave.c. */
+    if (node->owned != 0 && !atomic_load_explicit(&node->spared, memory_order_acquire)) {
+        return false;
+    }
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         const struct space *space = &node->spaces[i];
         if (space->homes != NULL && !atomic_load_explicit(&space->left, memory_order_acquire)) {

@@ -203,6 +203,8 @@ static void node_message(struct worker *w, struct burst *b, uint8_t from)
         hot_message(w, msg, from);
     } else if (msg->kind == MSG_OWN_EMPTY && nodeset_has(w->view.live, from)) {
         own_empty(w, msg->space);
+    } else if ((msg->kind == MSG_OWN_LEAVE || msg->kind == MSG_OWN_SPARED) && w->own != NULL) {
+        own_leave_message(w, msg, from);
     } else if (msg->kind == MSG_OWN_ASIDE && from == w->node->config.self && w->own != NULL) {
         own_aside(w, msg);
     } else {

@@ -461,6 +461,9 @@ struct node {
     uint32_t wide;                /* bits: spaces whose engine has ENGINE_WORKER_FLOW ... */
     uint32_t gated;               /* ... and those whose engine says when it is ready */
     uint32_t owned;               /* bits: spaces whose engine has ENGINE_OWNED */
+    _Atomic uint64_t going;       /* nodeset: members that have said that they leave */
+    _Atomic bool nobody_stays;    /* that is all live members, this one among them */
+    _Atomic bool spared;          /* all say that nothing of theirs needs this node, which leaves */
     struct hash_secret placement; /* of their objects: the same on every node of the cluster */
     struct hash_secret portable;  /* the same on every member of a generation */
     uint64_t portable_generation;
@@ -526,6 +529,12 @@ void own_timer(struct worker *w, struct timer *timer);
 void own_aside(struct worker *w, const struct msg *msg);
 /* Worker 0: the operator gives up the lost objects of the space. */
 void own_empty(struct worker *w, uint8_t space);
+/* Worker 0: this node shall leave: from now on what it has does not count as a replica. */
+void own_leave(struct worker *w);
+/* MSG_OWN_LEAVE, MSG_OWN_SPARED. */
+void own_leave_message(struct worker *w, const struct msg *msg, uint8_t from);
+/* Worker 0: members that are configured no more hold replicas that are missing elsewhere. */
+bool own_keeps_removed(const struct worker *w);
 /* Worker 0: whether all operational members have sent this one the entries that it shall have. */
 bool own_joined(const struct worker *w);
 /* Whether others have said something of the epoch that this worker has not taken up. */

@@ -205,10 +205,14 @@ bool worker_session_ready(const struct worker *worker, uint32_t session);
  * more. Where objects have owners: its commits that are not done. On the worker's thread. */
 uint32_t worker_under_way(const struct worker *worker);
 /* Before worker_leave, where keys have homes: this node wants to be the home of none any more, and
- * serves on meanwhile. node_handed_over (any thread): it is, in all such spaces; true also if there
- * are none. Only worker 0. */
+ * serves on meanwhile. Where objects have owners, others get replicas of what this node has
+ * (docs/protocols/zeus.md, R18). node_handed_over (any thread): it is, in all such spaces; true
+ * also if there are none. Only worker 0. */
 void worker_hand_over(struct worker *control);
 bool node_handed_over(const struct node *node);
+/* Whether all live members have been told to leave, as far as this one knows, which has owned
+ * objects: nobody would take them. Any thread. */
+bool node_nobody_stays(const struct node *node);
 /* The operator gives up what lost slots of a space held, whose keys have homes (forgotten if the
  * view changes before it is done), or its lost objects, where they have owners. Only worker 0. */
 void worker_empty_lost(struct worker *control, uint32_t space);

@@ -145,7 +145,8 @@ static uint8_t *box_room(struct worker *w, uint8_t to, uint8_t target_worker, ui
  * what is said of hot sets and lost objects. Chunks find their way by themselves. */
 static bool in_lane(const struct worker *w, const struct msg *msg)
 {
-    bool lane = msg->kind < MSG_NODE_FIRST || (msg->kind >= MSG_CALL && msg->kind <= MSG_OWN_EMPTY);
+    bool ours = msg->kind >= MSG_CALL && msg->kind <= MSG_OWN_SPARED;
+    bool lane = msg->kind < MSG_NODE_FIRST || ours;
     return lane && w->node->spaces[msg->space].lanes;
 }
 

@@ -536,14 +536,15 @@ static bool is_replicated(const struct own_eyes *eyes, uint8_t space,
     if (!rule_on(eyes->node, space, OWN_RULE_ENOUGH)) {
         return true;
     }
-    uint8_t self = eyes->node->config.self;
-    uint32_t have = nodeset_count(vector->readers & ~nodeset_of(self)) + 1;
+    nodeset self = nodeset_of(eyes->node->config.self);
+    nodeset stay = eyes->view->live & ~own_going_in(eyes->node, eyes->view);
+    uint32_t have = nodeset_count((vector->readers | self) & stay);
     uint32_t shall = own_degree_in(eyes->node, eyes->view, space, vector);
-    uint32_t most = nodeset_count(eyes->view->live);
+    uint32_t most = nodeset_count(stay);
     uint32_t enough = (nodeset_count(eyes->view->configured) - 1) / 2 + 1;
     enough = shall < enough ? shall : enough;
-    if ((vector->degree & OWN_FRESH) != 0 && enough < 2) {
-        enough = 2; /* while it is marked as never written, it is not (R17) */
+    if ((vector->degree & OWN_FRESH) != 0 && nodeset_count(eyes->view->live) > 1) {
+        return false; /* while it is marked as never written, it is not (R17) */
     }
     return have >= (most < enough ? most : enough);
 }

@@ -59,6 +59,7 @@ void own_epoch_adopt(struct worker *w)
         step_all(w, i, OWN_EV_VIEW);
     }
     if (w->index == 0) {
+        own_leave_adopt(w);
         own_walk_restart(w);
     }
 }

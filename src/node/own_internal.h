@@ -84,6 +84,8 @@ struct own_walk {
     uint32_t epoch;   /* of its beginning */
     uint32_t give_up; /* bits: spaces whose lost objects the operator gives up */
     uint8_t space;
+    nodeset going;  /* own_going at its beginning, of all spaces, ... */
+    uint64_t needy; /* ... and objects that are not whole without these */
     bool soon;      /* the view changed: this pass does not pause */
     bool giving_up; /* this pass does so, ... */
     bool whole;     /* ... and has had room for all that it found */
@@ -101,6 +103,15 @@ struct own_epoch {
     bool purged;    /* no entry is left that a change of the configured sets would make count */
     bool all_quiet; /* all workers here have settled */
     bool moved;     /* the configured sets have changed since own.base */
+};
+
+/* What members have said of those that go; worker 0's, of the adopted epoch. */
+struct own_leave {
+    uint32_t admitted[NODES_MAX]; /* of those that go */
+    nodeset spared_by;            /* who needs this node no more */
+    nodeset without_by;           /* who needs none of those that are configured no more */
+    nodeset said;                 /* what this node has said last */
+    bool wanted;                  /* it shall leave; whatever the epoch */
 };
 
 struct own_space {
@@ -134,6 +145,8 @@ struct own {
     uint8_t *value;        /* a message's value: body and data */
     uint64_t value_bytes;
     struct own_walk walk;
+    struct own_leave leave;
+    _Atomic uint32_t trims; /* requests to TRIM that are open here, or about to be */
     struct view base; /* the last one by whose configured sets all directory nodes have entries */
     struct own_space spaces[SPACES_MAX];
 };
@@ -204,6 +217,20 @@ void own_epoch_poll(struct worker *w);
 uint64_t own_epoch_deadline(const struct worker *w);
 /* RECOVERED, SETTLED, PUSHED. */
 void own_epoch_message(struct worker *w, const struct msg *msg, uint8_t from);
+
+/* ---- own_leave.c ---- */
+/* Live members whose replicas do not count, since they will be gone. Any worker. */
+nodeset own_going(const struct worker *w);
+/* The same in a view. Any thread. */
+nodeset own_going_in(const struct node *node, const struct view *view);
+/* Worker 0: a view was adopted; a pass over all entries has found nothing that is not whole without
+ * those that were going when it began. */
+void own_leave_adopt(struct worker *w);
+void own_leave_walked(struct worker *w, nodeset going);
+/* Before a TRIM is wanted that counts on others than those that go; false: they are others by now.
+ * After it, own_trims_end; an open request counts by itself. */
+bool own_trims_begin(struct worker *w, nodeset going);
+void own_trims_end(struct worker *w);
 
 /* ---- own_policy.c ---- */
 /* This node has become the owner, of the data of that version, for somebody who has waited since

@@ -511,6 +511,16 @@ void own_step_run(struct worker *w, struct own_step *s)
     }
 }
 
+/* Whoever goes waits for the ends of all TRIMs that may count on it (own_leave.c). */
+static void count_trims(struct worker *w, bool before, bool now)
+{
+    if (now && !before) {
+        atomic_fetch_add_explicit(&w->own->trims, 1, memory_order_seq_cst);
+    } else if (before && !now) {
+        atomic_fetch_sub_explicit(&w->own->trims, 1, memory_order_seq_cst);
+    }
+}
+
 void own_step_one(struct worker *w, struct own_step *s)
 {
     struct own_record *r = s->record;
@@ -525,6 +535,7 @@ void own_step_one(struct worker *w, struct own_step *s)
     if (r != NULL) {
         s->event.waited = waited(w, r);
     }
+    bool trims = busy != NULL && busy->mine.type == OWN_TRIM;
     lock(w, s, &o);
     struct own_entry before = o.entry;
     note_asked(w, s);
@@ -553,6 +564,7 @@ void own_step_one(struct worker *w, struct own_step *s)
     }
     mine->pending += busy != NULL && busy->ts != 0;
     mine->pending -= pending;
+    count_trims(w, trims, busy != NULL && busy->mine.type == OWN_TRIM);
     afterwards(w, s, &fx, ending);
 }
 

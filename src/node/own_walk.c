@@ -74,6 +74,12 @@ static uint16_t version_mark(const struct seen *o)
     return (uint16_t)stamp_version(o->data.ts);
 }
 
+/* Nothing is destroyed then (R13), and tombstones are kept whole like anything else. */
+static bool is_changing(const struct view *view)
+{
+    return view->live != view->operational || view->configured_old != 0;
+}
+
 static enum task tombstone_task(const struct worker *w, uint8_t space, const struct seen *o)
 {
     uint64_t grace_ms = w->node->config.spaces[space].owned.grace_us / 1000;
@@ -85,7 +91,8 @@ static enum task tombstone_task(const struct worker *w, uint8_t space, const str
     if (o->meta.owner == 0 || o->meta.aux != version_mark(o)) {
         return TASK_STAMP;
     }
-    return clock_ms(w) - o->meta.owner >= grace_ms ? TASK_DESTROY : TASK_NONE;
+    bool due = clock_ms(w) - o->meta.owner >= grace_ms && !is_changing(&w->view);
+    return due ? TASK_DESTROY : TASK_NONE;
 }
 
 static nodeset replicas_of(const struct seen *o)
@@ -114,7 +121,8 @@ static enum task task_of(const struct worker *w, uint8_t space, const struct see
         if (!o->has_data) {
             return TASK_NONE;
         }
-        uint32_t have = nodeset_count(replicas_of(o));
+        nodeset going = own_going(w);
+        uint32_t have = nodeset_count(replicas_of(o) & ~going);
         uint32_t shall = own_degree(w, space, &o->vector);
         if ((o->data.flags & KEY_TOMBSTONE) != 0) {
             enum task task = tombstone_task(w, space, o);
@@ -122,7 +130,7 @@ static enum task task_of(const struct worker *w, uint8_t space, const struct see
                 return task;
             }
         }
-        bool room = (w->view.live & ~replicas_of(o)) != 0;
+        bool room = (w->view.live & ~going & ~replicas_of(o)) != 0;
         return have < shall && room ? TASK_INVITE : have > shall ? TASK_TRIM : TASK_NONE;
     }
     bool nobody = replicas_of(o) == 0;
@@ -134,6 +142,19 @@ static enum task task_of(const struct worker *w, uint8_t space, const struct see
         return nobody ? TASK_LOST : TASK_ELECT;
     }
     return TASK_NONE;
+}
+
+/* Whether something is to be done for the object, which is this node's to do, before those that go
+ * may; or only to be waited for. */
+static bool is_needy(const struct worker *w, uint8_t space, const struct seen *o, enum task task)
+{
+    if (o->vector.owner != w->node->config.self) {
+        return task == TASK_ELECT;
+    }
+    nodeset stay = w->view.live & ~own_going(w);
+    uint32_t have = nodeset_count(replicas_of(o) & stay);
+    bool poor = have < own_degree(w, space, &o->vector) && (stay & ~replicas_of(o)) != 0;
+    return !o->has_data || have == 0 || poor;
 }
 
 /* Under the entry's lock, or of a copy. */
@@ -233,9 +254,10 @@ static void forget(struct worker *w, uint8_t space, struct bytes key, uint64_t h
 }
 
 /* Whom an object can spare: the owner before this one last, for it may want it back. */
-static uint8_t spare_reader(const struct worker *w, struct bytes key, const struct seen *o)
+static uint8_t spare_reader(const struct worker *w, struct bytes key, const struct seen *o,
+                            nodeset going)
 {
-    nodeset readers = o->vector.readers;
+    nodeset readers = o->vector.readers & ~going;
     nodeset others =
         o->meta.state > 0 ? readers & ~nodeset_of((uint8_t)(o->meta.state - 1)) : readers;
     nodeset idle = others & ~own_directory(&w->view, own_portable(w, key));
@@ -254,15 +276,20 @@ void own_walk_look(struct worker *w, uint8_t space, struct bytes key, uint64_t h
     }
     struct seen o = see(w, space, key, hash, &v.meta, v.value);
     nodeset directory = own_directory(&w->view, own_portable(w, key));
+    nodeset going = own_going(w);
+    nodeset heirs = o.vector.readers & w->view.operational;
     switch (task_of(w, space, &o, directory)) {
     case TASK_INVITE:
-        invite(w, space, key, w->view.live & ~replicas_of(&o), OWN_READER);
+        invite(w, space, key, w->view.live & ~going & ~replicas_of(&o), OWN_READER);
         break;
     case TASK_ELECT:
-        invite(w, space, key, o.vector.readers & w->view.operational, OWN_OWNER);
+        invite(w, space, key, (heirs & ~going) != 0 ? heirs & ~going : heirs, OWN_OWNER);
         break;
     case TASK_TRIM:
-        want(w, space, key, hash, OWN_TRIM, spare_reader(w, key, &o));
+        if ((o.vector.readers & ~going) != 0 && own_trims_begin(w, going)) {
+            want(w, space, key, hash, OWN_TRIM, spare_reader(w, key, &o, going));
+            own_trims_end(w);
+        }
         break;
     case TASK_STAMP:
         stamp(w, space, key, hash, &o);
@@ -288,7 +315,7 @@ void own_invite(struct worker *w, uint8_t space, struct bytes key, uint64_t hash
 {
     nodeset replicas = own_readers(w, space, key, hash) | nodeset_of(w->node->config.self);
     if (w->own->spaces[space].settled) {
-        invite(w, space, key, w->view.live & ~replicas, OWN_READER);
+        invite(w, space, key, w->view.live & ~own_going(w) & ~replicas, OWN_READER);
     }
 }
 
@@ -318,6 +345,7 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
     enum task task = task_of(w, walk->space, &o, directory);
     walk->lost += task == TASK_LOST;
     walk->poor += task == TASK_LOST || task == TASK_INVITE || task == TASK_ELECT;
+    walk->needy += is_needy(w, walk->space, &o, task);
     if (task == TASK_NONE || (task == TASK_LOST && !walk->giving_up)) {
         return;
     }
@@ -353,6 +381,8 @@ void own_walk_restart(struct worker *w)
     walk->giving_up = false;
     walk->lost = 0;
     walk->poor = 0;
+    walk->needy = 0;
+    walk->going = own_going(w);
     walk->epoch = w->view.epoch;
     walk->due_us = w->now_us;
 }
@@ -378,9 +408,14 @@ static void next_space(struct worker *w)
         w->stats.own_lost = walk->lost;
         w->stats.own_poor = walk->poor;
         w->stats.own_walked = walk->epoch;
-        walk->soon = false;
+        if (walk->needy == 0) {
+            own_leave_walked(w, walk->going);
+        }
+        walk->going = own_going(w);
+        walk->soon = walk->going != w->own->leave.said; /* somebody waits */
         walk->lost = 0;
         walk->poor = 0;
+        walk->needy = 0;
         walk->epoch = w->view.epoch;
     }
 }

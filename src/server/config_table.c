@@ -77,7 +77,8 @@ const struct config_option config_options[] = {
      .max = 86400000, .unit = "milliseconds", .runtime = true,
      .help =
          "After SIGTERM, before it leaves: how long the node serves on while the keys whose home "
-         "it is (engine galene) move to other nodes. What is left then is lost."},
+         "it is (engine galene) move to other nodes, or its objects get replicas there (engine "
+         "zeus). What is left then is lost."},
     {SECTION_NODE, "peer_listen", CONFIG_ADDRESS, AT(peer_listen),
      .standard_doc = "this node's entry in `[peers]`",
      .help = "Where to listen for peers, if that is not the address by which they know this node."},

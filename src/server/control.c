@@ -363,15 +363,51 @@ static void leave(struct server_worker *w, enum server_phase phase, uint32_t fla
     next_phase(s, SERVER_STOPPING);
 }
 
-/* Told to stop: serves on while the keys whose home it is go to other nodes. Who is alone, or
- * serves nothing, can give nothing away. */
+static void tell_handed_over(struct server *s, uint32_t slots, const char *why_not)
+{
+    if (slots > 0 && why_not != NULL) {
+        log_write(s->log, LOG_WARN,
+                  "leaving: %" PRIu32 " slots were not handed over: %s; what they hold is lost",
+                  slots, why_not);
+    } else if (server_any_homed(s)) {
+        log_write(s->log, LOG_INFO, "leaving: all slots are handed over");
+    }
+    if (server_any_owned(s) && why_not != NULL) {
+        log_write(
+            s->log, LOG_WARN,
+            "leaving: the others may have fewer replicas of objects than they shall, or none: "
+            "%s",
+            why_not);
+    } else if (server_any_owned(s)) {
+        log_write(s->log, LOG_INFO, "leaving: the others have all objects");
+    }
+}
+
+/* Where objects have owners nobody takes over from a node that cannot be dropped: the others would
+ * be no majority. A member that is missing may be back in a moment, but there is an end to that. */
+static bool is_futile(struct server_worker *w)
+{
+    struct server *s = w->server;
+    const struct view *view = &server_status(w)->view;
+    if (server_any_homed(s) || server_may_leave(view, s->config.id)) {
+        s->hand_able_us = w->now_us;
+        return false;
+    }
+    uint64_t wait_us = nodeset_count(view->configured) < 3 ? 0 : w->settings.leave_ms * 1000ull;
+    return w->now_us - s->hand_able_us >= wait_us && s->hand_look_us != UINT64_MAX;
+}
+
+/* Told to stop: serves on while the keys whose home it is go to other nodes, and others get
+ * replicas of its objects. Who is alone, or serves nothing, can give nothing away. */
 static void hand_over(struct server_worker *w)
 {
     struct server *s = w->server;
     const struct node_status *status = server_status(w);
-    bool others = (status->view.operational & ~nodeset_of(s->config.id)) != 0;
+    bool others = (status->view.operational & ~nodeset_of(s->config.id)) != 0 &&
+                  !node_nobody_stays(s->node) && !is_futile(w);
     if (s->hand_look_us == UINT64_MAX) {
         s->hand_until_us = w->now_us + w->settings.handover_ms * 1000ull;
+        s->hand_able_us = w->now_us;
         s->hand_look_us = w->now_us;
         if (others) {
             worker_hand_over(w->node);
@@ -383,7 +419,8 @@ static void hand_over(struct server_worker *w)
     s->hand_look_us = w->now_us + HAND_LOOK_US;
     uint32_t left = server_slots_here(s);
     bool late = w->now_us >= s->hand_until_us;
-    if (left != s->hand_told && w->now_us - s->hand_told_us >= HAND_TOLD_US) {
+    if (server_any_homed(s) && left != s->hand_told &&
+        w->now_us - s->hand_told_us >= HAND_TOLD_US) {
         log_write(s->log, LOG_INFO, "leaving: %" PRIu32 " slots to hand over", left);
         s->hand_told = left;
         s->hand_told_us = w->now_us;
@@ -392,16 +429,11 @@ static void hand_over(struct server_worker *w)
         return;
     }
     bool serves = status->status == VIEW_STATUS_SERVING;
-    if (left == 0) {
-        log_write(s->log, LOG_INFO, "leaving: all slots are handed over");
-    } else {
-        log_write(s->log, LOG_WARN,
-                  "leaving: %" PRIu32 " slots were not handed over: %s; what they hold is lost",
-                  left,
-                  late      ? "handover_ms is over"
-                  : !serves ? "this node does not serve"
-                            : "there is nobody to take them");
-    }
+    tell_handed_over(s, left,
+                     node_handed_over(s->node) ? NULL
+                     : late                    ? "handover_ms is over"
+                     : !serves                 ? "this node does not serve"
+                                               : "there is nobody to take them");
     s->hand_look_us = UINT64_MAX;
     next_phase(s, SERVER_DRAINING);
 }
@@ -413,7 +445,8 @@ static void begin_to_stop(struct server *s)
               ordered && !s->options.locals ? " by a client's order" : "",
               atomic_load(&s->stop_now) ? ", does not leave the cluster first" : "");
     gate_refuse_clients(s->gate);
-    next_phase(s, server_any_homed(s) ? SERVER_HANDING : SERVER_DRAINING);
+    bool hands = server_any_homed(s) || server_any_owned(s);
+    next_phase(s, hands ? SERVER_HANDING : SERVER_DRAINING);
 }
 
 static void stop(struct server_worker *w, uint32_t flags)

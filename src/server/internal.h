@@ -149,7 +149,8 @@ struct server_worker {
 /* docs/SERVER.md, "The life of a node". Moves forward only. */
 enum server_phase {
     SERVER_RUNNING,
-    SERVER_HANDING,  /* told to stop: serves on while its slots go to other nodes */
+    SERVER_HANDING,  /* told to stop: serves on while its slots go to other nodes, or its
+                        objects get replicas there */
     SERVER_DRAINING, /* told to stop: updates under way end, new ones wait */
     SERVER_LEAVING,  /* has given its lease up, waits to be dropped from the view */
     SERVER_STOPPING, /* clients are answered and closed, threads end */
@@ -237,6 +238,7 @@ struct server {
     uint32_t told_lost; /* slots */
     uint64_t lost_objects_look_us, told_lost_objects;
     uint64_t hand_until_us; /* SERVER_HANDING */
+    uint64_t hand_able_us;  /* when the others could last do without this node */
     uint64_t hand_look_us;  /* when it looks again how many slots are left */
     uint64_t hand_told_us;  /* when it last told the log, ... */
     uint32_t hand_told;     /* ... and how many there were */

@@ -275,7 +275,7 @@ static void tell_to_leave(struct world *world, uint32_t i)
 }
 
 /* As the server does: keys that have their home there go elsewhere before it leaves, if there is
- * time enough. */
+ * time enough; or what it holds gets other replicas. */
 static void begin_hand_over(struct world *world, uint32_t i)
 {
     struct fault_run *run = &world->faults[i];
@@ -304,7 +304,7 @@ static void begin_leave(struct world *world, uint32_t i)
         defer(world, i);
         return;
     }
-    if (homed_on(world)) {
+    if (homed_on(world) || owned_on(world)) {
         begin_hand_over(world, i);
     } else {
         tell_to_leave(world, i);
@@ -321,11 +321,15 @@ void fault_hand_over(struct world *world, uint32_t i)
     }
     bool hears = m->state == MACHINE_UP && m->trap == TRAP_NONE && m->busy == 0;
     bool late = world->now_us >= run->until_us || world->phase != PHASE_SAFETY;
-    bool over = hears && (late || node_handed_over(m->node));
-    bool may = !is_forming(world) || ghost_may_lose(world, m->id);
+    bool spared = node_handed_over(m->node);
+    /* Objects that are not whole without it go as in a crash. */
+    bool may = (!is_forming(world) && (spared || homed_on(world))) || ghost_may_lose(world, m->id);
+    bool over = hears && (late || spared);
     if (over && may && world->operator.lost_us == 0) {
-        trace_line(world, "node %u has handed %s over", m->id,
-                   node_handed_over(m->node) ? "everything" : "something");
+        trace_line(world, "node %u has handed %s over", m->id, spared ? "everything" : "something");
+        if (owned_on(world) && spared) {
+            lost_check_leave(world, m);
+        }
         tell_to_leave(world, i);
     } else {
         world_plan(world, world->now_us + world->setup.lease_us / 8, HAPPENS_HAND_OVER, i, 0, 0,

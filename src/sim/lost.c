@@ -72,12 +72,6 @@ static void note_lost(struct world *world, uint32_t key, struct lost_key *k)
     k->ever = true;
     trace_line(world, "key %.*s is lost; nodes %" PRIx64 " had it", (int)bytes.n,
                (const char *)bytes.at, k->holders);
-    if (k->holders != 0 && nodeset_within(k->holders, l->spared)) {
-        world_violation(world,
-                        "a key is lost whose last replicas, on nodes %" PRIx64
-                        ", left when they were told that they may go",
-                        k->holders);
-    }
     if (l->ordered == world->lives_n) {
         give_up(world, key, k); /* an order may be carried out later */
     }
@@ -168,6 +162,24 @@ bool lost_look(struct world *world)
         l->order_us = world->now_us + 2 * lease_us;
     }
     return true;
+}
+
+/* An object that is created and not written yet may be on that node alone, if its degree is 1. */
+void lost_check_leave(struct world *world, const struct machine *m)
+{
+    nodeset left = nodeset_of(m->id);
+    for (uint8_t i = 0; i < world->setup.machines; i++) {
+        left |= world->machines[i].leaving ? nodeset_of(i) : 0;
+    }
+    for (uint32_t i = 0; world->setup.degree != 1 && i < owned_keys(world); i++) {
+        struct bytes key = owned_key(world, i);
+        nodeset holders = 0;
+        if (owned_fate(world, key, &holders) == OWNED_HELD && nodeset_has(holders, m->id) &&
+            nodeset_within(holders, left)) {
+            world_violation(world, "node %u may leave, and nobody who stays has key %.*s", m->id,
+                            (int)key.n, (const char *)key.at);
+        }
+    }
 }
 
 /* ---- Histories ---- */

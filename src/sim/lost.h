@@ -3,8 +3,8 @@
  * history of a client's key a deletion that nobody asked for; what deals saw of a traded key counts
  * up to there; and when an account is emptied, the bank's money is known no more.
  *
- * A process that the operator told to leave, and that was told it may go, takes no last replica
- * with it (docs/protocols/zeus.md, R18). */
+ * A process that the operator told to leave, and that says that it may go, has no last replica
+ * (docs/protocols/zeus.md, R18). */
 #ifndef HORKOS_SIM_LOST_H
 #define HORKOS_SIM_LOST_H
 
@@ -40,7 +40,6 @@ struct losses {
     struct lost_key traded[TRADED_MAX + ACCOUNTS_MAX];
     struct given_up *at;
     size_t n, capacity;
-    nodeset spared;    /* nodes that left, and whose objects are whole without them */
     uint64_t first_us; /* when something was first seen lost; 0: nothing is */
     uint64_t order_us; /* then the operator gives it up, again and again */
     uint32_t ordered;  /* the life in which there was an order, and 1 */
@@ -51,6 +50,8 @@ void lost_deinit(struct world *world);
 void lost_forget(struct world *world);
 /* Looks at one key, by the numbers of owned_key. */
 void lost_note(struct world *world, uint32_t key);
+/* A machine whose node has handed over what it has is about to be told to leave. */
+void lost_check_leave(struct world *world, const struct machine *m);
 /* As homed_look. */
 bool lost_look(struct world *world);
 bool lost_any(const struct world *world);

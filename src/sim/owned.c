@@ -189,7 +189,7 @@ static nodeset holders(const struct world *world, struct bytes key, bool *known_
     for (uint8_t i = 0; view != NULL && i < world->setup.machines; i++) {
         const struct machine *m = &world->machines[i];
         struct owned_look look;
-        if (!is_member(view, m) || m->busy > 0) {
+        if (!is_member(view, m) || m->busy > 0 || m->leaving) {
             continue;
         }
         node_owned_look(m->node, 0, m->eye, m->eye_entries, key, &look);
@@ -256,7 +256,7 @@ enum owned_fate owned_fate(const struct world *world, struct bytes key, nodeset 
     nodeset named = vector.readers | (vector.owner < NODES_MAX ? nodeset_of(vector.owner) : 0);
     bool fresh = newest.vector.readers == 0 && (newest.vector.degree & OWN_FRESH) != 0;
     *holders_out = have & named;
-    if (newest.ts == 0 || (named == 0 && fresh)) {
+    if (newest.ts == 0 || fresh) {
         return OWNED_NEVER;
     }
     return named != 0 ? OWNED_HELD : OWNED_LOST;

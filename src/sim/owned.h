@@ -21,7 +21,7 @@ struct owned {
 /* What members of the newest view say of an object. */
 enum owned_fate {
     OWNED_UNSEEN, /* not all of them can be looked at now */
-    OWNED_NEVER,  /* it was not written, or everything about it is forgotten */
+    OWNED_NEVER,  /* nothing was written, or everything about it is forgotten */
     OWNED_HELD,   /* its newest vector names live members */
     OWNED_LOST,   /* it names nobody who lives */
 };

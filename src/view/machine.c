@@ -285,6 +285,7 @@ static void on_event(struct view_machine *m, const struct view_event *event,
     switch (event->kind) {
     case VIEW_EVENT_TICK:
         m->progress |= event->healthy;
+        m->keeps = event->keeps;
         view_heartbeat_tick(m, fx);
         view_proposer_tick(m, fx);
         return;

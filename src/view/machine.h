@@ -51,6 +51,8 @@ struct view_event {
     uint64_t now_us; /* CLOCK_BOOTTIME */
     uint8_t node;    /* MESSAGE: sender; SUSPECT, HINT: whom */
     bool healthy;
+    bool keeps; /* TICK: what members hold that are configured no more is not elsewhere yet; they
+                   stay as long as those who might drop them say so */
     uint32_t epoch;
     uint64_t nonce;      /* MESSAGE: the sender's incarnation, as its frame says */
     uint64_t generation; /* MESSAGE: the sender's generation, as its frame says; 0: none yet */

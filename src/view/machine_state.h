@@ -111,7 +111,8 @@ struct view_machine {
     uint8_t gone;           /* told to wipe or to exit: no step changes anything any more */
     uint8_t peer_view;      /* a peer holds a view: this process joins, and forms none */
     uint8_t bootstrap_said; /* some node's operator said --bootstrap */
-    uint8_t reserved[6];
+    uint8_t keeps; /* VIEW_EVENT_TICK: members that are configured no more may not be dropped yet */
+    uint8_t reserved[5];
     uint64_t ignored[VIEW_IGNORED_REASONS]; /* messages and requests, by enum view_ignored */
 
     struct view_acceptor acceptor;

@@ -58,7 +58,7 @@ static bool configuration_settled(const struct view_machine *m, nodeset drops)
     const struct view *view = &m->view;
     nodeset staying = staying_members(m, drops);
 
-    if (view->configured_old == 0 || !nodeset_within(staying, view->operational) ||
+    if (view->configured_old == 0 || m->keeps != 0 || !nodeset_within(staying, view->operational) ||
         !nodeset_majority(staying, view->configured)) {
         return false;
     }

@@ -23,10 +23,12 @@ enum msg_node_kind {
                                        was asked for; value: the next such position, then packed
                                        items (node/transfer.c) */
     MSG_CALL, /* an operation for the key's home (node/forward.c): slot, gen: of the asking call */
-    MSG_ANSWER,    /* its answer: slot, gen as they came */
-    MSG_HOT,       /* hot sets (node/hot.c) */
-    MSG_OWN_EMPTY, /* the operator gives up the lost objects of a space (node/own_walk.c) */
-    MSG_OWN_ASIDE, /* what the workers of one node tell each other of objects that have owners
+    MSG_ANSWER,     /* its answer: slot, gen as they came */
+    MSG_HOT,        /* hot sets (node/hot.c) */
+    MSG_OWN_EMPTY,  /* the operator gives up the lost objects of a space (node/own_walk.c) */
+    MSG_OWN_LEAVE,  /* the sender will go: its replicas count no more (node/own_leave.c) */
+    MSG_OWN_SPARED, /* arg: nodes without which all of the sender's objects are whole */
+    MSG_OWN_ASIDE,  /* what the workers of one node tell each other of objects that have owners
                       (node/own.h); never between nodes. flags: enum own_aside */
 };
 

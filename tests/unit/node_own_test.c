@@ -669,6 +669,9 @@ static void directories_move_with_the_configured_set(void **state)
 /* Who says that it has all entries has this one. */
 static void driver_knows(struct rig *rig, uint32_t node, uint32_t key)
 {
+    if (!cluster_alive(rig->cluster, node)) {
+        return;
+    }
     struct node *n = cluster_node(rig->cluster, node);
     struct bytes bytes = key_of(key);
     struct worker *w = &n->workers[own_worker(&n->workers[0], own_portable(&n->workers[0], bytes))];
@@ -685,9 +688,10 @@ static bool is_configured(struct rig *rig, uint32_t node, nodeset configured)
     return view->configured == configured && view->configured_old == 0;
 }
 
-/* The old set and the new one hold together for an epoch that never settles, since a worker stands
- * still, so no entries are sent in it. Until they are, who is a directory node by the new set alone
- * does not drive, nor say that an object is forgotten: it would be believed. */
+/* The old set and the new one hold together for epochs that never settle, since those whom the
+ * change removes die (else it would wait for what they have), and then a worker stands still; so no
+ * entries are sent in them. Until they are, who is a directory node by the new set alone does not
+ * drive, nor say that an object is forgotten: it would be believed. */
 static void only_who_has_entries_drives(void **state)
 {
     (void)state;
@@ -699,23 +703,110 @@ static void only_who_has_entries_drives(void **state)
     }
     cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
     uint32_t before = cluster_node(rig.cluster, 4)->workers[0].view.epoch;
+    const struct view *view = &cluster_node(rig.cluster, 4)->workers[0].view;
     worker_configure(node_worker(cluster_node(rig.cluster, 4), 0), sets.configured);
-    cluster_stall(rig.cluster, 4, 1, true);
-    bool stalls = true;
+    bool stalls = false;
+    bool over = false;
     while (!has_settled(rig.cluster, &sets)) {
         cluster_step(rig.cluster, STEP_US);
         assert_true(cluster_now(rig.cluster) < BOUND_US);
         for (uint32_t i = 0; i < 5 * KEYS; i++) {
             driver_knows(&rig, i % 5, i / 5);
         }
+        if (cluster_alive(rig.cluster, 0) && view->configured_old != 0) {
+            cluster_kill(rig.cluster, 0);
+            cluster_kill(rig.cluster, 1);
+        }
+        if (!over && view->configured_old != 0 && view->live == sets.configured) {
+            cluster_stall(rig.cluster, 4, 1, true);
+            stalls = true;
+        }
         if (stalls && is_configured(&rig, 4, sets.configured)) {
             assert_int_equal(cluster_node(rig.cluster, 4)->spaces[0].settled_epoch, before);
             cluster_stall(rig.cluster, 4, 1, false);
             stalls = false;
+            over = true;
         }
     }
-    assert_false(stalls);
+    assert_true(over);
+    cluster_until(rig.cluster, all_whole, &rig, BOUND_US);
     directories_know(&rig, 4);
+    cluster_destroy(rig.cluster);
+}
+
+/* ---- Who goes ---- */
+
+static void all_as_committed(struct rig *rig, uint32_t node)
+{
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(rig, node, i);
+        assert_int_equal(stamp_version(look_at(rig, node, key_of(i)).meta.ts), rig->committed[i]);
+        commit(rig, i, false);
+    }
+}
+
+struct leaver {
+    struct rig *rig;
+    uint32_t node;
+};
+
+static bool has_handed_over(struct cluster *c, void *context)
+{
+    const struct leaver *l = context;
+    return node_handed_over(cluster_node(c, l->node));
+}
+
+static bool has_left(struct cluster *c, void *context)
+{
+    const struct leaver *l = context;
+    return !cluster_alive(c, l->node);
+}
+
+/* Each object has one replica. All nodes leave and come back one after the other, two told at once
+ * wait for each other. */
+static void who_leaves_takes_nothing_along(void **state)
+{
+    (void)state;
+    struct rig rig = start(3, true, &zeus_alone, adjust);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 3, i);
+        commit(&rig, i, false);
+    }
+    for (uint32_t node = 0; node < 3; node++) {
+        struct leaver leaver = {&rig, node};
+        worker_hand_over(node_worker(cluster_node(rig.cluster, node), 0));
+        if (node == 0) {
+            worker_hand_over(node_worker(cluster_node(rig.cluster, 1), 0));
+        }
+        cluster_until(rig.cluster, has_handed_over, &leaver, BOUND_US);
+        assert_true(node != 0 || !node_handed_over(cluster_node(rig.cluster, 1)));
+        for (uint32_t i = 0; i < KEYS; i++) {
+            bool here = look_at(&rig, node, key_of(i)).found;
+            assert_true(replicas_of(&rig, i) > (here ? 1u : 0u));
+        }
+        worker_leave(node_worker(cluster_node(rig.cluster, node), 0));
+        cluster_until(rig.cluster, has_left, &leaver, BOUND_US);
+        cluster_restart(rig.cluster, node);
+        cluster_until(rig.cluster, cluster_serving, NULL, BOUND_US);
+    }
+    all_as_committed(&rig, 1);
+    cluster_destroy(rig.cluster);
+}
+
+/* Nobody joins, so nothing but what they hold keeps those that are configured no more. */
+static void whom_a_change_removes_takes_nothing_along(void **state)
+{
+    (void)state;
+    struct rig rig = start(5, true, &zeus_alone, adjust);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bring(&rig, i % 5, i);
+        commit(&rig, i, false);
+    }
+    configure(&rig, 4, 28);
+    cluster_kill(rig.cluster, 0);
+    cluster_kill(rig.cluster, 1);
+    all_as_committed(&rig, 3);
+    assert_int_equal(SUM(&rig, own_lost), 0);
     cluster_destroy(rig.cluster);
 }
 
@@ -759,6 +850,8 @@ int main(void)
         cmocka_unit_test(lost_objects_wait_for_the_operator),
         cmocka_unit_test(directories_move_with_the_configured_set),
         cmocka_unit_test(only_who_has_entries_drives),
+        cmocka_unit_test(who_leaves_takes_nothing_along),
+        cmocka_unit_test(whom_a_change_removes_takes_nothing_along),
         cmocka_unit_test(records_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
