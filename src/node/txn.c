@@ -73,6 +73,8 @@ static bool make_space(struct worker *w, uint8_t space)
         if (p == NULL) {
             return false;
         }
+        p->bit = 1u << i;
+        s->own_numbers[i] = name.pipe;
         s->own[s->own_n++] = p;
         txn_pipe_add(s, p);
         name.pipe = number_of(w, i);
@@ -236,23 +238,35 @@ static uint8_t *take(uint8_t **rest, size_t bytes)
     return at;
 }
 
+/* How often it names an object. */
+static uint32_t mentions(const struct txn_request *r)
+{
+    uint32_t n = r->ops_n + r->watches_n;
+    for (uint32_t i = 0; i < r->ops_n; i++) {
+        n += r->ops[i].kind >= OP_KINDS; /* a pair */
+    }
+    return n;
+}
+
 /* The arrays of a transaction of several operations; the largest alignment comes first. */
 static bool make_arrays(struct worker *w, struct txn *t, uint8_t space)
 {
     const struct txn_request *r = &t->request;
-    uint32_t most = 2 * r->ops_n + r->watches_n;
+    uint32_t most = mentions(r);
     most = most < TXN_OBJECTS_MAX ? most : TXN_OBJECTS_MAX;
     uint32_t index_n = 2 * r->ops_n + r->watches_n;
     size_t bytes = most * (sizeof *t->objects + sizeof *t->places) +
                    r->ops_n * (sizeof *t->answers + sizeof *t->versions) +
                    (index_n + most) * sizeof *t->index + 6 * 8;
-    t->arrays = store_alloc(w->threads[space], bytes, true);
-    if (t->arrays == NULL) {
+    uint8_t *rest = t->few;
+    if (bytes > sizeof t->few) {
+        rest = t->arrays = store_alloc(w->threads[space], bytes, true);
+        t->arrays_bytes = (uint32_t)bytes;
+    }
+    if (rest == NULL) {
         return false;
     }
-    t->arrays_bytes = (uint32_t)bytes;
-    memset(t->arrays, 0, bytes);
-    uint8_t *rest = t->arrays;
+    memset(rest, 0, bytes);
     t->objects = (struct txn_object *)(void *)take(&rest, most * sizeof *t->objects);
     t->places = (struct txn_place *)(void *)take(&rest, most * sizeof *t->places);
     t->answers = (struct answer *)(void *)take(&rest, r->ops_n * sizeof *t->answers);

@@ -11,6 +11,7 @@
 #define TXN_PIPE_BYTES (16u << 20)
 #define TXN_OWN_PIPES                                                                              \
     16u /* of a worker in a space, at the most: by followers, so that few wait (C3) */
+#define TXN_FEW_BYTES 1024u
 #define TXN_PIPE_LISTS 64u
 #define TXN_CALLERS_MAX 64u /* of a worker: threads beside it that commit by themselves */
 
@@ -48,6 +49,10 @@ struct txn {
     _Atomic uint64_t age;        /* smaller is older; 0: nothing is in progress */
     _Atomic uint32_t committing; /* what it holds cannot be taken from it: for an instant */
 
+    /* The arrays of several operations, if they are few. */
+    _Alignas(16) uint8_t few[TXN_FEW_BYTES];
+
+    /* What is behind is as good as new for the next transaction. */
     struct list_link waiting; /* for an object, or for a slot */
     struct call *call;
     struct txn_pipe *pipe; /* to which it is bound, or in which it is committed; NULL: any */
@@ -71,7 +76,7 @@ struct txn {
     struct answer one_answer;
     uint64_t one_version;
 
-    uint8_t *arrays; /* of several; store memory */
+    uint8_t *arrays; /* of several, if they are not few; store memory */
     uint8_t *copy;   /* what the request pointed to, once it has outlived it; store memory */
     uint8_t *kept;   /* the answers' bytes; store memory */
     uint32_t arrays_bytes, copy_bytes, kept_bytes;
@@ -115,6 +120,7 @@ struct txn_pipe {
     struct list_link chain; /* txn_space.named */
     struct list_link dirty; /* txns.dirty: something is to be said when the poll ends */
     uint64_t bytes;         /* that its slots keep */
+    uint32_t bit;           /* a worker's own: in txn_space.busy */
     uint8_t space;
     bool own;
     struct txn_caller *caller; /* own: whose commits these are; NULL: the worker's */
@@ -145,6 +151,8 @@ struct txn_caller {
 struct txn_space {
     struct txn_pipe *own[TXN_OWN_PIPES]; /* own_n of them: this worker's transactions' */
     uint32_t own_n;
+    uint32_t busy; /* bits, by index of own: those that have slots under way */
+    uint32_t own_numbers[TXN_OWN_PIPES];
     struct list_link pipes; /* of this node: those, and of callers that have committed anything */
     struct list_link named[TXN_PIPE_LISTS]; /* all that are in pipes or follows, by name */
     struct list_link follows;

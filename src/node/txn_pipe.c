@@ -58,7 +58,7 @@ void txn_pipe_add(struct txn_space *s, struct txn_pipe *p)
 struct txn_pipe *txn_pipe_own(const struct txn_space *s, uint32_t number)
 {
     for (uint32_t i = 0; i < s->own_n; i++) {
-        if (s->own[i]->commit.name.pipe == number) {
+        if (s->own_numbers[i] == number) {
             return s->own[i];
         }
     }
@@ -83,15 +83,17 @@ struct txn_pipe *txn_pipe_choose(const struct txn_space *s, nodeset followers)
 {
     struct txn_pipe *best = NULL;
     enum commit_fit fit = COMMIT_FIT_HELD;
-    for (uint32_t i = 0; i < s->own_n; i++) {
-        struct txn_pipe *p = s->own[i];
+    uint32_t empty = ~s->busy & (uint32_t)((UINT64_C(1) << s->own_n) - 1u);
+    if (empty != 0) {
+        best = s->own[__builtin_ctz(empty)];
+        fit = COMMIT_FIT_FIRST;
+    }
+    for (uint32_t rest = s->busy; rest != 0 && fit != COMMIT_FIT_SAME; rest &= rest - 1) {
+        struct txn_pipe *p = s->own[__builtin_ctz(rest)];
         enum commit_fit mine = commit_fit(&p->commit, followers);
         if (txn_pipe_room(p) && (best == NULL || mine < fit)) {
             best = p;
             fit = mine;
-        }
-        if (best != NULL && fit == COMMIT_FIT_SAME) {
-            break;
         }
     }
     return best;
@@ -363,6 +365,9 @@ static struct commit_effects *fx_begin(struct worker *w)
 static void fx_run(struct worker *w, struct txn_pipe *p, const struct msg *msg, uint8_t from)
 {
     const struct commit_effects *fx = &w->txns->fx;
+    if (commit_pipe_empty(&p->commit)) {
+        w->txns->spaces[p->space]->busy &= ~p->bit;
+    }
     if (p->caller != NULL) {
         /* release: pairs with the acquire in has_room (commit_here.c); before any call is
          * answered, or the thread would find its pipeline full. */
@@ -390,6 +395,7 @@ uint64_t txn_pipe_begin(struct worker *w, struct txn_pipe *p, nodeset followers,
     p->commit.name.admitted = w->view.members[w->node->config.self].admitted;
     s->record = *record;
     p->bytes += record->n;
+    w->txns->spaces[p->space]->busy |= p->bit;
     return commit_begin(&p->commit, &cx, followers, fx_begin(w));
 }
 
