@@ -3,6 +3,7 @@ the operator gives it up, and EXEC of a client that outlives its node happened w
 
 import json
 import os
+import signal
 import threading
 import unittest
 
@@ -119,6 +120,23 @@ class Lost(unittest.TestCase):
             client.must("SET", key_of(lost[0]), "again")
             self.assertEqual(other.must("GET", key_of(lost[0])), b"again")
             self.assertEqual(other.must("INCR", key_of(lost[1])), 1)
+
+
+class Leaves(unittest.TestCase):
+    def test_each_node_in_turn_keeps_what_has_one_replica(self):
+        with harness.Cluster(lease_ms=500, sets=["space 1.degree=1"]) as cluster:
+            for number in range(KEYS):
+                with select(cluster[1 + number % 3]) as client:
+                    client.must("SET", key_of(number), "value %d" % number)
+            for number in (1, 2, 3):
+                cluster[number].signal(signal.SIGTERM)
+                self.assertEqual(cluster[number].ended(bound=20), 0)
+                self.assertIn("the others have all objects", cluster[number].log_text())
+                cluster[number].start()
+                cluster.wait_whole()
+            for number in range(KEYS):
+                with select(cluster[1 + (number + 1) % 3]) as client:
+                    self.assertEqual(client.must("GET", key_of(number)), b"value %d" % number)
 
 
 class Pairs(threading.Thread):
