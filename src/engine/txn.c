@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/meta.h"
 #include "wire/msg.h"
 
 #define TABLE_SLOTS 2048u /* of the table that finds equal keys; a power of 2 above the objects */
@@ -57,7 +58,7 @@ static int check_op(const struct op *op, uint32_t value_bytes_max)
 
 int txn_check(const struct txn_request *txn, uint32_t value_bytes_max)
 {
-    const uint32_t flags = TXN_ALL | TXN_STOP | TXN_ACQUIRE;
+    const uint32_t flags = TXN_ALL | TXN_STOP | TXN_ACQUIRE | TXN_ABSENCE;
     uint64_t bytes = 0;
     if ((txn->flags & ~flags) != 0 || txn->ops_n + (uint64_t)txn->watches_n == 0) {
         return HK_ERR_INVALID;
@@ -270,12 +271,25 @@ static bool evaluate_single(const struct op *op, struct txn_object *object, uint
     return true;
 }
 
+static bool watch_holds(const struct txn_watch *watch, const struct txn_object *object)
+{
+    uint64_t seen = watch->version & ~TXN_ABSENT;
+    if (object->version != 0 && !object->expired) {
+        return watch->version == object->version;
+    }
+    if ((watch->version & TXN_ABSENT) == 0) {
+        return watch->version == 0;
+    }
+    bool untouched = seen == 0 && stamp_cid(object->absence) == 0;
+    return object->absence == seen || untouched;
+}
+
 static bool watches_hold(const struct txn_request *txn, const struct txn_object *objects,
                          const uint16_t *index)
 {
     for (uint32_t i = 0; i < txn->watches_n; i++) {
         const struct txn_object *object = &objects[index[2 * txn->ops_n + i]];
-        if (txn->watches[i].version != (object->expired ? 0 : object->version)) {
+        if (!watch_holds(&txn->watches[i], object)) {
             return false;
         }
     }

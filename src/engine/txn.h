@@ -26,7 +26,13 @@ enum txn_flag {
                           (answer.applied): MSETNX */
     TXN_STOP = 1 << 1, /* nothing happens if an operation answers an error */
     TXN_ACQUIRE = 1 << 2, /* ownership of all its objects is brought here, and nothing is done */
+    TXN_ABSENCE = 1 << 3, /* versions of absent objects are told: TXN_ABSENT and what is known */
 };
+
+/* In a version: the object was absent; the rest is the version of the deletion that made it so, or
+ * 0. Held against it, an object is absent and nothing has come and gone since, as far as deletions
+ * are remembered. A watch's version of just 0 is content with any absence. */
+#define TXN_ABSENT (UINT64_C(1) << 63)
 
 /* Operations between two objects: op.key is the source, op.arg the target. Values and deadlines go
  * along. */
@@ -63,6 +69,9 @@ struct txn_object {
     struct bytes key;
     uint64_t hash;    /* of the key, the caller's */
     uint64_t version; /* as stored; 0: absent, or a tombstone */
+    uint64_t
+        absence; /* then the version of the tombstone; 0: nothing is stored. Who only creates an
+                         object, and writes nothing, leaves one whose version has cid 0 */
     struct op_state
         state;    /* in: as stored. out: as it shall be. Its bytes may be op's or memory's */
     bool expired; /* in: its deadline has passed: absent, and deleted whatever the verdict */

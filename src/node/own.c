@@ -255,11 +255,15 @@ void own_aside(struct worker *w, const struct msg *msg)
         w->stats.node_drops[NODE_DROP_SPACE]++;
         return;
     }
-    struct own_waiter waiter = {.worker = (uint32_t)msg->ts, .index = msg->slot, .gen = msg->gen};
+    struct own_waiter waiter = {.worker = (uint32_t)msg->ts,
+                                .index = msg->slot,
+                                .gen = msg->gen,
+                                .object = (uint32_t)(msg->arg >> 32)};
     struct own_waiter wanting = {.since_us = msg->ts,
-                                 .worker = (uint32_t)(msg->arg >> 8),
+                                 .worker = (uint8_t)(msg->arg >> 8),
                                  .index = msg->slot,
-                                 .gen = msg->gen};
+                                 .gen = msg->gen,
+                                 .object = (uint32_t)(msg->arg >> 32)};
     uint64_t hash = store_hash(w->node->spaces[msg->space].store, msg->key);
     switch ((enum own_aside)msg->flags) {
     case OWN_ASIDE_WANT:
@@ -322,7 +326,7 @@ static void tell(struct worker *w, const struct own_wait *wait)
         .slot = wait->waiter.index,
         .gen = wait->waiter.gen,
         .ts = wait->waiter.worker,
-        .arg = wait->code,
+        .arg = (uint64_t)wait->waiter.object << 32 | wait->code,
     };
     to_worker(w, wait->waiter.worker, &m);
 }
@@ -411,7 +415,7 @@ void own_want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, 
             .slot = waiter.index,
             .gen = waiter.gen,
             .ts = waiter.since_us,
-            .arg = (uint64_t)waiter.worker << 8 | type,
+            .arg = (uint64_t)waiter.object << 32 | waiter.worker << 8 | type,
             .key = key,
         };
         to_worker(w, to, &m);

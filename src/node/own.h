@@ -15,6 +15,7 @@ struct own_waiter {
     uint32_t worker;
     uint32_t index;
     uint32_t gen;
+    uint32_t object; /* of the transaction: which of its objects this is about */
 };
 
 /* This node wants to be the object's owner (OWN_OWNER; it is created if nobody has it) or a reader

@@ -153,9 +153,9 @@ struct own {
 
 /* What the workers of a node say to each other (MSG_OWN_ASIDE). */
 enum own_aside {
-    OWN_ASIDE_WANT = 1, /* key; slot, gen, ts (since_us): the waiter; arg: enum own_type, and the
-                           waiter's worker from bit 8 on */
-    OWN_ASIDE_TOLD,     /* slot, gen: the waiter; arg: the code */
+    OWN_ASIDE_WANT = 1, /* key; slot, gen, ts (since_us): the waiter; arg: enum own_type, and of
+                           the waiter the worker from bit 8, the object from bit 32 on */
+    OWN_ASIDE_TOLD,     /* slot, gen: the waiter; arg: the code, its object from bit 32 on */
     OWN_ASIDE_FREED,    /* key; arg: it was used */
     OWN_ASIDE_LOOK,     /* key: a walk has found something to do; arg: lost objects are given up */
     OWN_ASIDE_INVITE,   /* key: a transaction needs another replica of it (R15) */

@@ -504,7 +504,9 @@ static void fill_versions(struct txn *t)
 {
     for (uint32_t i = 0; i < t->answers_n; i++) {
         uint16_t at = t->index[2 * i + 1];
-        t->versions[i] = t->objects[at != UINT16_MAX ? at : t->index[2 * i]].version;
+        const struct txn_object *o = &t->objects[at != UINT16_MAX ? at : t->index[2 * i]];
+        bool absent = o->version == 0 && (t->request.flags & TXN_ABSENCE) != 0;
+        t->versions[i] = absent ? TXN_ABSENT | o->absence : o->version;
     }
 }
 
@@ -630,7 +632,7 @@ static void count_round(struct worker *w, struct txn *t)
 
 void txn_want(struct worker *w, struct txn *t)
 {
-    enum own_type type = t->updates || t->none ? OWN_OWNER : OWN_READER;
+    enum own_type type = t->updates || t->creates ? OWN_OWNER : OWN_READER;
     struct own_waiter waiter = {
         .since_us = t->call->since_us, .worker = w->index, .index = slot_ref_index(t->ref) - 1};
     count_round(w, t);
@@ -642,10 +644,16 @@ void txn_want(struct worker *w, struct txn *t)
     wheel_arm(&w->wheel, &t->call->timer, t->ordered && held_due < due ? held_due : due);
     waiter.gen = ++t->gen;
     t->wants = 1; /* until all are under way */
+    t->asked = t->nones = 0;
+    t->asked_us = w->now_us;
+    t->asked_epoch = w->view.epoch;
     for (uint32_t k = 0; k < t->objects_n; k++) {
         uint32_t i = t->order[k];
         if (t->places[i].lacks) {
             t->wants++;
+            t->asked++;
+            t->places[i].none = false;
+            waiter.object = i;
             own_want(w, t->call->op.space, t->objects[i].key, t->objects[i].hash, type, waiter);
             if (t->ordered) {
                 break;
@@ -663,7 +671,10 @@ void txn_told(struct worker *w, struct own_waiter waiter, uint8_t code)
     if (waiter.index >= w->node->config.calls_max || t->gen != waiter.gen || t->wants == 0) {
         return; /* it is over, or has gone on without it */
     }
-    t->none |= code == OWN_NACK_NONE;
+    if (code == OWN_NACK_NONE) {
+        t->places[waiter.object].none = true;
+        t->nones++;
+    }
     t->lost |= code == OWN_NACK_LOST;
     t->refused |= code != 0 && code != OWN_NACK_NONE && code != OWN_NACK_LOST;
     if (--t->wants == 0) {

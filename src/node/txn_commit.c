@@ -221,6 +221,7 @@ bool txn_take_state(const struct worker *w, struct txn *t, uint32_t i)
     const struct txn_place *p = &t->places[i];
     o->state = (struct op_state){.present = false};
     o->version = 0;
+    o->absence = p->found ? p->meta.ts : 0;
     o->expired = false;
     o->changed = false;
     if (!p->found) {
@@ -337,6 +338,7 @@ static uint8_t *write_object(struct worker *w, struct txn *t, uint32_t i, uint64
     p->meta.flags = (uint8_t)((p->meta.flags & ~KEY_VALUE_FLAGS) | object.vflags);
     p->stored = object.value;
     o->version = o->state.present ? object.version : 0;
+    o->absence = object.version;
     return at;
 }
 

@@ -42,6 +42,8 @@ struct txn_place {
     bool found;          /* there is data */
     bool held;           /* key_meta.owner was this transaction when it last looked */
     bool lacks;          /* the level that it needs */
+    bool none;           /* it was asked for last, and exists nowhere */
+    uint64_t seen_ts;    /* meta.ts of the look before it asked */
 };
 
 struct txn {
@@ -81,16 +83,22 @@ struct txn {
     uint8_t *kept;   /* the answers' bytes; store memory */
     uint32_t arrays_bytes, copy_bytes, kept_bytes;
 
-    uint64_t wait_hash; /* of the object that it waits for */
-    uint32_t wants;     /* levels that own.c has not answered yet */
-    uint32_t rounds;    /* times that levels were there, and gone again */
-    uint32_t prods;     /* times that a wait was too long */
+    uint64_t wait_hash;  /* of the object that it waits for */
+    uint32_t wants;      /* levels that own.c has not answered yet */
+    uint32_t rounds;     /* times that levels were there, and gone again */
+    uint32_t prods;      /* times that a wait was too long */
+    uint32_t asked;      /* levels that it asked for last, ... */
+    uint32_t nones;      /* ... and of them those of objects that exist nowhere */
+    uint32_t none_tries; /* times that all did, and it could not be answered */
+    uint32_t asked_epoch;
+    uint64_t asked_us;
     uint8_t verdict;    /* enum txn_verdict, when it has been evaluated */
     bool several;       /* a request of operations, not one operation */
     bool own_bytes;     /* nothing points into the request any more */
     bool updates;       /* it needs ownership: it may write, or reading did not do */
     bool spends;        /* it may need memory */
-    bool none;          /* an object that it wants to read exists nowhere */
+    bool creates;       /* an object that it only reads and that exists nowhere is created */
+    bool rest_readable; /* when it asked, all others were */
     bool lost;          /* an object's replicas are all gone */
     bool refused;       /* own.c has no room */
     bool turn;          /* it waited for a slot, and others behind it still do */

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 
 #define QUICK_TRIES 4u /* looks that failed before others go first */
+#define NONE_TRIES 4u  /* times that did not do before what exists nowhere is created */
 
 bool txn_committed_here(const struct key_meta *meta, uint32_t worker,
                         const struct txn_caller *caller)
@@ -181,32 +182,78 @@ static void evaluate(struct worker *w, struct txn *t)
     txn_answer(w, t);
 }
 
-/* The directory says that the one object exists nowhere: it did not while it was asked. */
+/* What exists nowhere is not here either, and the rest is readable and as before it asked. */
+static bool is_as_before(const struct txn *t)
+{
+    for (uint32_t i = 0; i < t->objects_n; i++) {
+        const struct txn_place *p = &t->places[i];
+        bool same = (p->meta.flags & KEY_READABLE) != 0 && p->meta.ts == p->seen_ts;
+        if (p->none ? p->found : !p->found || !same) {
+            return false;
+        }
+    }
+    return t->rest_readable;
+}
+
+static void note_asked(struct txn *t)
+{
+    t->rest_readable = true;
+    for (uint32_t i = 0; i < t->objects_n; i++) {
+        struct txn_place *p = &t->places[i];
+        p->seen_ts = p->meta.ts;
+        p->none = false;
+        t->rest_readable &= !p->found || (p->meta.flags & KEY_READABLE) != 0;
+    }
+}
+
+/* All that it asked for exists nowhere. What had been written, and deleted, would be remembered for
+ * a grace: so each object was absent from a grace before its answer until then, and that is true of
+ * all of them at the moment of the first answer. If the others are now as they were before the
+ * question, they were so at that moment, too. False: it has to go on. */
 static bool answered_absent(struct worker *w, struct txn *t)
 {
-    if (!t->none || t->objects_n != 1) {
-        return false;
+    uint64_t grace_us = w->node->config.spaces[t->call->op.space].owned.grace_us;
+    bool all = t->nones > 0 && t->nones == t->asked;
+    /* Graces are counted in milliseconds; and lost objects, given up, go without one. */
+    bool soon = t->objects_n == 1 || (t->asked_epoch == w->view.epoch &&
+                                      2 * (w->now_us - t->asked_us + 2000) < grace_us);
+    t->nones = 0;
+    if (all && soon && is_as_before(t)) {
+        evaluate(w, t);
+        return true;
     }
-    t->places[0] = (struct txn_place){.found = false};
-    evaluate(w, t);
-    return true;
+    t->none_tries += all;
+    t->creates = t->none_tries >= NONE_TRIES;
+    return false;
+}
+
+/* Data of some is not here. `unreadable`: an object that is, but cannot be read; or UINT32_MAX. */
+static void go_without(struct worker *w, struct txn *t, uint32_t unreadable)
+{
+    if (answered_absent(w, t)) {
+        return;
+    }
+    if (t->none_tries > 0 && !t->creates && unreadable != UINT32_MAX) {
+        wait_for(w, t, unreadable); /* else the next time is for nothing, too */
+        return;
+    }
+    note_asked(t);
+    txn_want(w, t);
 }
 
 void txn_read(struct worker *w, struct txn *t)
 {
-    uint32_t at = 0;
+    uint32_t at = UINT32_MAX;
     if (!reserve_buffers(w->txns, t->objects_n)) {
         call_fail(w, t->call, HK_ERR_NOMEM);
         return;
     }
     enum look found = look(w, t, &at);
     if (found == LOOK_LACKS) {
-        if (!answered_absent(w, t)) {
-            txn_want(w, t);
-        }
+        go_without(w, t, at);
         return;
     }
-    t->none = false;
+    t->nones = 0;
     if (found == LOOK_OWNED) {
         txn_commit(w, t);
     } else if (found == LOOK_WAITS) {

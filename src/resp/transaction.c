@@ -235,6 +235,7 @@ void conn_txn_seal(struct conn_txn *txn)
         .watches = txn->watches,
         .ops_n = txn->ops_n,
         .watches_n = txn->watched.n,
+        .flags = txn->kind == TXN_WATCH ? TXN_ABSENCE : 0,
     };
 }
 

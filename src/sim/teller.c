@@ -220,7 +220,8 @@ bool teller_request(struct machine *m, struct trader *t, struct deal *deal,
     *ahead_out = deal->ahead;
     deal->ahead = false;
     for (uint32_t i = 0; !*ahead_out && i < deal->request.watches_n; i++) {
-        deal->seen[i] = txn->watches[i].version;
+        uint64_t version = txn->watches[i].version;
+        deal->seen[i] = (version & TXN_ABSENT) != 0 ? 0 : version; /* as of a read */
     }
     *request_out = (struct request){.session = t->session, .op = op, .txn = txn};
     return true;
