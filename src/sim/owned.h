@@ -1,7 +1,8 @@
 /* Engines whose objects have owners (ENGINE_OWNED): what somebody who sees all nodes at once may
  * demand of them. At any time at most one member owns an object, and what members can read of it is
  * the same. In the end the directory agrees, its vector names just those who have the object, all
- * of them have the same of it, and there are as many as there shall be. */
+ * of them have the same of it, there are as many as there shall be, and nobody else has an
+ * entry. */
 #ifndef HORKOS_SIM_OWNED_H
 #define HORKOS_SIM_OWNED_H
 
