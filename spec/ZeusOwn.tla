@@ -17,6 +17,8 @@ CONSTANTS
   Drive,             \* who of them is asked to drive
   Owners, Readers,   \* who wants to be owner, reader; once each
   Targets,           \* whom its owner trims; once each
+  Degrees,           \* who, as owner, changes its degree; once each
+  Several,           \* two replicas are needed to write while two nodes live (R15)
   Writers,           \* who commits
   MaxCommit,
   MaxRetry,          \* of one request
@@ -51,7 +53,8 @@ Range(s) == {s[i] : i \in 1..Len(s)}
 Max(a, b) == IF a > b THEN a ELSE b
 ----------------------------------------------------------------------------
 NoDat == [s |-> "-", ver |-> 0, val |-> <<>>]
-NoVec == [o |-> 0, r |-> {}, e |-> 0]
+\* f: created, and never had a reader (R17); g: the degree
+NoVec == [o |-> 0, r |-> {}, e |-> 0, f |-> FALSE, g |-> 0]
 NoReq == [t |-> "-", r |-> 0, s |-> 0, k |-> 0, x |-> 0, hd |-> FALSE]
 NoEnt == [ts |-> 0, v |-> NoVec]
 NoPen == [ts |-> 0, v |-> NoVec, q |-> NoReq, drv |-> FALSE, owes |-> 0, orep |-> FALSE,
@@ -68,23 +71,28 @@ Alive(n) == n \in Newest.live
 Live(n) == views[view[n]].live
 Counts(x, v, e) == x \in views[e].live /\ (views[e].adm[x] <= v.e \/ ~On("mask"))
 Masked(v, e) == [o |-> IF Counts(v.o, v, e) THEN v.o ELSE 0,
-                 r |-> {x \in v.r : Counts(x, v, e)}, e |-> e]
+                 r |-> {x \in v.r : Counts(x, v, e)}, e |-> e, f |-> v.f, g |-> v.g]
 Drop0(S) == S \ {0}
 
 \* nobody has the object any more
 Nobody(v) == v.o = 0 /\ v.r = {}
-Lost(v, e) == ~Nobody(v) /\ Nobody(Masked(v, e))
+\* nobody had it, or who created it is dead and was alone
+Creates(v, e) == (v.o = 0 \/ v.f) /\ v.r = {} /\ Nobody(Masked(v, e))
+Lost(v, e) == ~Creates(v, e) /\ Nobody(Masked(v, e))
 Moves(q) == q.t \in {"OWNER", "READER"}
 \* the vector after request q, as a member of epoch e derives it
 After(q, v, e) ==
   LET w == Masked(v, e)
-      rl == q.r \in views[e].live IN
-  CASE Moves(q) /\ ~q.hd /\ Lost(v, e) /\ On("lost") -> [o |-> 0, r |-> {}, e |-> e]
-    [] q.t = "OWNER"  -> IF rl THEN [o |-> q.r, r |-> Drop0(w.r \cup {w.o}) \ {q.r}, e |-> e]
-                         ELSE [o |-> 0, r |-> Drop0(w.r \cup {w.o}), e |-> e]
-    [] q.t = "READER" -> IF rl /\ q.r # w.o THEN [w EXCEPT !.r = @ \cup {q.r}]
-                         ELSE w
-    [] q.t = "TRIM"   -> [w EXCEPT !.r = @ \ {q.x}]
+      rl == q.r \in views[e].live
+      fresh == IF Creates(v, e) THEN Several /\ On("fresh") ELSE w.f                           \* R17
+      u == CASE Moves(q) /\ ~q.hd /\ Lost(v, e) /\ On("lost") -> [w EXCEPT !.o = 0, !.r = {}]
+             [] q.t = "OWNER"  -> IF rl THEN [w EXCEPT !.o = q.r, !.r = Drop0(@ \cup {w.o}) \ {q.r}]
+                                  ELSE [w EXCEPT !.o = 0, !.r = Drop0(@ \cup {w.o})]
+             [] q.t = "READER" -> IF rl /\ q.r # w.o THEN [w EXCEPT !.r = @ \cup {q.r}]
+                                  ELSE w
+             [] q.t = "TRIM"   -> [w EXCEPT !.r = @ \ {q.x}]
+             [] q.t = "DEGREE" -> [w EXCEPT !.g = 1] IN
+  [u EXCEPT !.f = fresh /\ u.r = {}]
 
 \* who is asked
 Arbiters(q, v, e) ==
@@ -121,13 +129,14 @@ Req(n, q) == M(n, "REQ", 0, NoVec, q)
 Drivers(n) == Drive \cap Live(n)
 
 Wants == {<<n, "OWNER", 0>> : n \in Owners} \cup {<<n, "READER", 0>> : n \in Readers}
-         \cup {<<n, "TRIM", x>> : n \in Nodes, x \in Targets}
+         \cup {<<n, "TRIM", x>> : n \in Nodes, x \in Targets} \cup {<<n, "DEGREE", 0>> : n \in Degrees}
 Wanted == {w \in Wants : ~\E a \in asked : w = a \/ (w[3] # 0 /\ w[3] = a[3])}
 Want(n) == \E w \in Wanted, d \in Dir :
   /\ w[1] = n /\ Up(n) /\ own[n].st = "-" /\ d \in Drivers(n)
   /\ CASE w[2] = "OWNER" -> ~IsOwner(n)
        [] w[2] = "READER" -> dat[n].s = "-"
        [] w[2] = "TRIM" -> IsOwner(n) /\ w[3] \in Masked(ent[n].v, view[n]).r /\ pen[n].ts = 0
+       [] w[2] = "DEGREE" -> IsOwner(n)
   /\ asked' = asked \cup {w}
   /\ LET q == [t |-> w[2], r |-> n, s |-> Cardinality(asked) + 1, k |-> 0, x |-> w[3], hd |-> dat[n].s # "-"] IN
      IF Settled(n)
@@ -156,6 +165,7 @@ Inv(n, p) == [M(n, "INV", p.ts, p.v, p.q) EXCEPT !.rep = p.rep > 0 \/ p.pre]
 Moot(q, w) == CASE q.t = "OWNER" -> w.o = q.r
                 [] q.t = "READER" -> q.r \in w.r \cup {w.o}
                 [] q.t = "TRIM" -> q.r # w.o \/ q.x \notin w.r
+                [] q.t = "DEGREE" -> q.r # w.o \/ w.g = 1
 
 MayDrive(n) == n \in Dir /\ Settled(n)
 \* p: what it drives from now on
@@ -173,6 +183,7 @@ RecvReq(n) == \E a \in Nodes :
          w == Masked(ent[n].v, view[n])
          again == p.ts # 0 /\ p.q.r = m.q.r /\ p.q.s = m.q.s /\ ~p.pre
          ts == Ts(Ver(Max(ent[n].ts, p.ts)) + 1, n)
+         new == ent[n].ts = 0 \/ (ent[n].v.f /\ Creates(ent[n].v, view[n]))                    \* R17
          say(why) == net' = Put(rest, n, {m.q.r}, Nack(n, m.q, why)) /\ pen' = pen
      IN
      IF m.e # view[n] \/ (again /\ m.q.k <= p.q.k) THEN net' = rest /\ pen' = pen
@@ -182,9 +193,9 @@ RecvReq(n) == \E a \in Nodes :
           ELSE LET p2 == [p EXCEPT !.q.k = m.q.k] IN
                /\ pen' = [pen EXCEPT ![n] = p2]
                /\ net' = Put(rest, n, Arbiters(p.q, p.v, view[n]) \cup {n}, Inv(n, p2))
-     ELSE IF ent[n].ts = 0 /\ m.q.t # "OWNER" THEN say(NONE)
-     ELSE IF ent[n].ts # 0 /\ Nobody(w) /\ Moves(m.q) THEN say(LOST)
-     ELSE IF ent[n].ts # 0 /\ Moot(m.q, w) THEN say(MOOT)
+     ELSE IF new /\ m.q.t # "OWNER" THEN say(NONE)
+     ELSE IF ~new /\ Nobody(w) /\ Moves(m.q) THEN say(LOST)
+     ELSE IF ~new /\ Moot(m.q, w) THEN say(MOOT)
      ELSE Drives(n, rest, ts, w, m.q)
   /\ UNCHANGED <<cnet, ent, own, dat, commits, seen, asked, told, won>>
 
@@ -193,7 +204,7 @@ Ack(n, ts, v, q, rep) ==
   [M(n, "ACK", ts, v, q) EXCEPT !.rep = rep, !.o = (Masked(v, view[n]).o = n),
     !.d = IF Moves(q) /\ ~q.hd /\ dat[n].s # "-" THEN [dat[n] EXCEPT !.s = "V"] ELSE NoDat]
 \* R4
-Owes(n, q) == dat[n].s = "W" /\ q.t # "TRIM" /\ On("pending")
+Owes(n, q) == dat[n].s = "W" /\ q.t \notin {"TRIM", "DEGREE"} /\ On("pending")
 AckTo(rep, a, q) == IF rep THEN a ELSE q.r
 
 RecvInv(n) == \E a \in Nodes :
@@ -224,7 +235,7 @@ Better(best, bo, d, o) ==
   IF ~On("highest_data") THEN d.s # "-"
   ELSE d.s # "-" /\ (best.s = "-" \/ d.ver > best.ver \/ (d.ver = best.ver /\ o))
 Install(n, v, best) == 
-  IF Nobody(v) THEN [s |-> "V", ver |-> 1, val |-> <<>>]
+  IF Creates(v, view[n]) THEN [s |-> "V", ver |-> 1, val |-> <<>>]
   ELSE IF best.s # "-" /\ (dat[n].s = "-" \/ best.ver > dat[n].ver \/ ~On("highest_data"))
                     THEN best ELSE dat[n]
 \* what n keeps of the entry
@@ -344,10 +355,11 @@ RecvResp(n) == \E a \in Nodes :
 (* Commits: one object, one at a time *)
 CM(n, k, c, s) == [k |-> k, c |-> c, ver |-> s.ver, val |-> s.val, fol |-> s.fol, e |-> view[n]]
 Seen(val) == IF val \in Range(hist) THEN hist ELSE Append(hist, val)
-Writable(n) == Alive(n) /\ IsOwner(n) /\ (pen[n].ts = 0 \/ pen[n].q.t = "TRIM" \/ ~On("revoke")) /\ dat[n].s = "V"
+Writable(n) == Alive(n) /\ IsOwner(n) /\ (pen[n].ts = 0 \/ pen[n].q.t \in {"TRIM", "DEGREE"} \/ ~On("revoke")) /\ dat[n].s = "V"
 
 Commit(n) ==
   /\ n \in Writers /\ ncom < MaxCommit /\ Writable(n) /\ com[n] = NoCom /\ Calm
+  /\ Several /\ On("enough") => Masked(ent[n].v, view[n]).r # {} \/ Live(n) = {n}               \* R15
   /\ ncom' = ncom + 1
   /\ LET fol == Masked(ent[n].v, view[n]).r \ {n}
          c == [ver |-> dat[n].ver + 1, val |-> Append(dat[n].val, ncom + 1), fol |-> fol, acked |-> {}] IN
@@ -485,7 +497,7 @@ Hear(n) ==
   /\ UNCHANGED <<lanes, ent, pen, own, dat, commits, views, view, said, asked, told, won>>
 ----------------------------------------------------------------------------
 Init ==
-  LET v0 == [o |-> Owner0, r |-> Readers0, e |-> 1]
+  LET v0 == [NoVec EXCEPT !.o = Owner0, !.r = Readers0, !.e = 1]
       lane0 == [l \in Nodes \X Nodes |-> <<>>] IN
   /\ net = lane0 /\ cnet = lane0
   /\ ent = [n \in Nodes |-> IF Owner0 # 0 /\ n \in Dir \cup Readers0 \cup {Owner0}
@@ -525,6 +537,11 @@ OneOwner == \A n, p \in Nodes : Writable(n) /\ Writable(p) => n = p
 Followers == \A n, p \in Nodes : Writable(n) /\ Readable(p) /\ n # p => p \in Masked(ent[n].v, view[n]).r
 \* R3
 Once == \A a, b \in won : a[1] = b[1] /\ a[2] = b[2] => a[3] = b[3]
+\* what clients were told of does not go with one node (R15)
+Answered == Several => \A c \in done : \E n \in Nodes : Alive(n) /\ c \in Range(dat[n].val)
+\* what was never written is not lost (R17)
+Born == Several /\ Owner0 = 0 /\ ncom = 0 =>
+          \A n \in Dir : Alive(n) /\ ent[n].ts # 0 => ~Lost(ent[n].v, view[n])
 \* a commit is under way only at the owner
 Pending == \A n \in Nodes : Alive(n) /\ dat[n].s = "W" => com[n] # NoCom /\ IsOwner(n)
 
@@ -553,6 +570,8 @@ NeverBeaten   == \A n \in Nodes : own[n].st # "B"
 NeverOwed     == \A n \in Nodes : pen[n].owes = 0
 NeverResp     == \A l \in DOMAIN net : net[l] = <<>> \/ Head(net[l]).k # "RESP"
 NeverForDead  == \A w \in won : Alive(w[1])
+NeverAbsent   == \A n \in Nodes : ~(ent[n].ts # 0 /\ ent[n].v.f /\ Creates(ent[n].v, view[n]))
+NeverDegree   == \A n \in Dir : ent[n].v.g = 0
 NeverLost     == \A n \in Nodes : ent[n].ts = 0 \/ ~Nobody(ent[n].v)
 NeverOldNews  == \A n \in Nodes, w \in won : pen[n].pre => pen[n].ts >= w[3]
 =============================================================================
