@@ -3,6 +3,7 @@
  * money. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,9 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "support/embed_cluster.h"
 #include "support/embed_money.h"
@@ -137,11 +140,103 @@ static void test_money_at_one_node(void **state)
     pay_and_audit(1, 1);
 }
 
+/* ---- A node that forgets everything while its threads commit ---- */
+
+#define WIPES 3u
+
+struct flood {
+    pthread_t thread;
+    struct hk_session *session;
+    _Atomic bool stop;
+    _Atomic uint64_t happened;
+    uint64_t begun, answered, odd;
+};
+
+static void flooded(void *context, const struct hk_result *result)
+{
+    struct flood *f = context;
+    f->answered++;
+    atomic_fetch_add(&f->happened, result->err == HK_OK ? 1u : 0u);
+    f->odd += result->err != HK_OK && result->err != HK_ERR_UNKNOWN &&
+              result->err != HK_ERR_UNAVAILABLE && result->err != HK_ERR_ABORTED &&
+              result->err != HK_ERR_LOADING && result->err != HK_ERR_TIMEOUT;
+}
+
+static void *flood(void *argument)
+{
+    struct flood *f = argument;
+    for (int i = 0; !atomic_load(&f->stop); i++) {
+        struct hk_txn *t = NULL;
+        if (hk_txn_begin(f->session, &patient, &t) != HK_OK) {
+            f->odd++;
+            break;
+        }
+        int err = embed_money_write(t, (uint32_t)i % ACCOUNTS, i);
+        if (err != HK_OK) {
+            hk_txn_abort(t);
+            continue;
+        }
+        err = hk_txn_commit_async(t, flooded, f);
+        f->begun += err == HK_OK;
+        if (err == HK_ERR_FULL) {
+            hk_txn_abort(t);
+            (void)hk_session_wait(f->session, 100);
+        }
+        (void)hk_session_poll(f->session, UINT32_MAX);
+    }
+    f->odd += hk_txn_fence(f->session, EMBED_BOUND_MS) != HK_OK;
+    return NULL;
+}
+
+/* Some more have happened: the node serves, and its thread commits. */
+static void until_happened(struct flood *f, uint64_t more)
+{
+    uint64_t until_us = clock_boot_us() + EMBED_BOUND_MS * 1000ull;
+    uint64_t wanted = atomic_load(&f->happened) + more;
+    while (atomic_load(&f->happened) < wanted) {
+        assert_true(clock_boot_us() < until_us);
+        (void)sched_yield();
+    }
+}
+
+/* Every commit that was begun has one answer, that it has happened or that nobody knows, also if it
+ * was on its way to a node that is no more; and the node that comes after it goes on. */
+static void test_wipe(void **state)
+{
+    (void)state;
+    struct flood f = {.begun = 0};
+    embed_cluster_open_engine(&cluster, NODES, 1, "zeus");
+    f.session = embed_cluster_session(&cluster, 0);
+    assert_int_equal(pthread_create(&f.thread, NULL, flood, &f), 0);
+    for (uint32_t times = 1; times <= WIPES; times++) {
+        until_happened(&f, 20);
+        embed_cluster_wipe(&cluster, 0);
+        uint64_t until_us = clock_boot_us() + EMBED_BOUND_MS * 1000ull;
+        while (embed_cluster_wipes(&cluster, 0) < times) {
+            assert_true(clock_boot_us() < until_us);
+            (void)sched_yield();
+        }
+        assert_int_equal(hk_wait_serving(cluster.nodes[0], EMBED_BOUND_MS), HK_OK);
+    }
+    until_happened(&f, 20);
+    atomic_store(&f.stop, true);
+    assert_int_equal(pthread_join(f.thread, NULL), 0);
+    assert_int_equal(f.odd, 0);
+    assert_int_equal(f.answered, f.begun);
+    struct embed_payment p = {.from = 0, .to = 1, .amount = 1};
+    assert_int_equal(hk_txn_run(f.session, &patient, embed_money_pay, &p), HK_OK);
+    print_message("%llu commits, %llu happened\n", (unsigned long long)f.begun,
+                  (unsigned long long)atomic_load(&f.happened));
+    hk_session_close(f.session);
+    embed_cluster_close(&cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_money),
         cmocka_unit_test(test_money_at_one_node),
+        cmocka_unit_test(test_wipe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
