@@ -281,7 +281,28 @@ void own_aside(struct worker *w, const struct msg *msg)
     case OWN_ASIDE_INVITE:
         own_invite(w, msg->space, msg->key, hash);
         break;
+    case OWN_ASIDE_DEGREE:
+        own_walk_degree(w, msg->space, msg->key, hash, (uint8_t)msg->arg);
+        break;
     }
+}
+
+int worker_owned_degree(struct worker *w, uint32_t space, struct bytes key, uint32_t degree)
+{
+    if (space >= SPACES_MAX || node_directory(w->node, space) == NULL || key.n > STORE_KEY_MAX ||
+        degree > NODES_MAX) {
+        return HK_ERR_INVALID;
+    }
+    uint32_t to = own_worker(w, own_portable(w, key));
+    if (to == w->index) {
+        uint64_t hash = store_hash(w->node->spaces[space].store, key);
+        own_walk_degree(w, (uint8_t)space, key, hash, (uint8_t)degree);
+    } else {
+        struct msg m = {
+            .space = (uint8_t)space, .flags = OWN_ASIDE_DEGREE, .arg = degree, .key = key};
+        to_worker(w, to, &m);
+    }
+    return HK_OK;
 }
 
 void own_message(struct worker *w, const struct msg *msg, uint64_t hash, uint8_t from)

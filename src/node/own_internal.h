@@ -159,6 +159,7 @@ enum own_aside {
     OWN_ASIDE_FREED,    /* key; arg: it was used */
     OWN_ASIDE_LOOK,     /* key: a walk has found something to do; arg: lost objects are given up */
     OWN_ASIDE_INVITE,   /* key: a transaction needs another replica of it (R15) */
+    OWN_ASIDE_DEGREE,   /* key; arg: the degree that its owner asks for (R14) */
 };
 
 /* ---- own.c ---- */
@@ -271,6 +272,9 @@ void own_walk_restart(struct worker *w);
 /* Notes a key that was met on a walk over entries, in walk.looks; false: there is no room. */
 bool own_walk_note(struct worker *w, struct bytes key, uint64_t hash);
 void own_walk_poll(struct worker *w);
+/* This node, the owner, asks for another degree, unless something is under way on the object. */
+void own_walk_degree(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                     uint8_t degree);
 uint64_t own_walk_deadline(const struct worker *w);
 /* OWN_ASIDE_INVITE, on the object's worker. */
 void own_invite(struct worker *w, uint8_t space, struct bytes key, uint64_t hash);

@@ -227,21 +227,35 @@ static void stamp(struct worker *w, uint8_t space, struct bytes key, uint64_t ha
     store_unlock(&ref);
 }
 
-static void want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
-                 enum own_type type, uint8_t target)
+static void ask_for(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                    const struct own_request *request)
 {
     struct own_record *r = own_record_get(w, space, key, hash, false);
     if (r == NULL) {
         return;
     }
     if (r->busy.mine.type == OWN_NONE && r->busy.ts == 0) {
-        struct own_request request = {.type = (uint8_t)type, .target = target};
-        w->stats.own_trims += type == OWN_TRIM;
-        w->stats.own_destroyed += type == OWN_DESTROY;
-        own_step_want(w, r, &request);
+        w->stats.own_trims += request->type == OWN_TRIM;
+        w->stats.own_destroyed += request->type == OWN_DESTROY;
+        own_step_want(w, r, request);
     } else {
         own_record_settle(w, r);
     }
+}
+
+static void want(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                 enum own_type type, uint8_t target)
+{
+    struct own_request request = {.type = (uint8_t)type, .target = target};
+    ask_for(w, space, key, hash, &request);
+}
+
+void own_walk_degree(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
+                     uint8_t degree)
+{
+    struct own_request request = {.type = OWN_DEGREE, .target = NODE_NONE, .degree = degree};
+    ask_for(w, space, key, hash, &request);
+    own_tell_all(w);
 }
 
 /* What is going on on the object goes on: the next pass meets it again. */

@@ -383,6 +383,9 @@ void server_add_slots(const struct server *s, uint32_t space, json_t *to);
 /* HORKOS OBJECT. */
 void server_reply_object(struct server_worker *w, uint32_t space, struct bytes key,
                          struct resp_out *out);
+/* HORKOS DEGREE. */
+void server_reply_degree(struct server_worker *w, uint32_t space, struct bytes key,
+                         struct bytes degree, struct resp_out *out);
 /* {"epoch", "change"} of a map's version. */
 json_t *server_map_json(uint64_t version);
 /* A space's number in decimal. */

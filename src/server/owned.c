@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+#include "engine/op_number.h"
+
 /* Of the node, all such spaces together. */
 static const struct {
     const char *name;
@@ -214,4 +217,31 @@ bool server_any_owned(const struct server *s)
         any = any || server_space_owned(s, i);
     }
     return any;
+}
+
+/* ---- HORKOS DEGREE ---- */
+
+void server_reply_degree(struct server_worker *w, uint32_t space, struct bytes key,
+                         struct bytes degree, struct resp_out *out)
+{
+    struct owned_object object;
+    uint32_t nodes = nodeset_count(w->server->config.nodes);
+    int64_t copies = 0;
+    if (!server_space_owned(w->server, space)) {
+        resp_out_errorf(out, "ERR no key of space %" PRIu32 " has an owner: its engine is %s",
+                        space, w->server->config.spaces[space].engine);
+    } else if (!op_integer_parse(degree, &copies) || copies < 0 || copies > nodes) {
+        resp_out_errorf(out, "ERR copies are a number, 0 (as the space) to %" PRIu32, nodes);
+    } else if (w->node == NULL || worker_owned_object(w->node, space, key, &object) != HK_OK) {
+        resp_out_error(out, w->node == NULL ? "ERR the node stops" : "ERR the key is too long");
+    } else if (!object.have || (object.meta.flags & KEY_TOMBSTONE) != 0) {
+        resp_out_error(out, "ERR this node has no such key: HORKOS OBJECT at a node of its "
+                            "directory tells who owns it");
+    } else if (object.vector.owner != w->server->config.id) {
+        resp_out_errorf(out, "ERR node %u owns the key: tell it", object.vector.owner);
+    } else {
+        int err = worker_owned_degree(w->node, space, key, (uint32_t)copies);
+        HK_ASSERT(err == HK_OK);
+        resp_out_text(out, "OK");
+    }
 }

@@ -314,6 +314,8 @@ static void reply_help(struct resp_out *out)
         "    The operator's word that what lost slots held may be forgotten: all nodes remove it,",
         "    and the slots get homes again. `horkos slots --empty-lost` asks first, and waits.",
         "    The same of objects that are lost, in a space of engine zeus.",
+        "DEGREE <key> <copies>",
+        "    Its owner asks for so many copies of the key (space of engine zeus; 0: as the space).",
         "OBJECT <key>",
         "    What this node knows of who owns a key of the selected space and who has copies of "
         "it,",
@@ -348,6 +350,8 @@ bool server_horkos(void *worker, uint32_t space, uint32_t n, const struct bytes 
         server_reply_slots(w, n - 1, args + 1, out);
     } else if (n == 2 && is(args[0], "empty-lost")) {
         server_reply_empty_lost(w, args[1], out);
+    } else if (n == 3 && is(args[0], "degree")) {
+        server_reply_degree(w, space, args[1], args[2], out);
     } else if (n == 2 && is(args[0], "object")) {
         server_reply_object(w, space, args[1], out);
     } else if (n == 2 && is(args[0], "keyslot")) {

@@ -283,6 +283,30 @@ class Objects(unittest.TestCase):
                 self.assertIsNone(json.loads(client.must("HORKOS", "OBJECT", "k" * 65536))["entry"])
                 self.assertIsNone(json.loads(client.must("HORKOS", "OBJECT", ""))["entry"])
 
+    def test_the_copies_of_one_object(self):
+        """HORKOS DEGREE: fewer, more, and as the space has them; a crash then costs what it must."""
+        with harness.Cluster(sets=["space 1.repair_ms=100"]) as cluster:
+            with select(cluster[2]) as owner, select(cluster[1]) as other:
+                owner.must("SET", "a", 1)
+                for copies, readers, degree in ((1, [], 1), (2, None, 2), (0, [1, 3], 3)):
+                    self.assertEqual(owner.must("HORKOS", "DEGREE", "a", copies), b"OK")
+                    harness.wait_until(lambda: self._has_copies(cluster, degree, readers), 20,
+                                       "there are %d copies" % degree)
+                    self.assertEqual(other.must("GET", "a"), b"1")
+                    owner.must("SET", "a", 1)  # a reader has come, and goes again
+                self.assertIn(b"node 2 owns the key", other.call("HORKOS", "DEGREE", "a", 1).text)
+                self.assertIn(b"no such key", owner.call("HORKOS", "DEGREE", "none", 1).text)
+                for wrong in ("4", "-1", "x", ""):
+                    self.assertIn(b"copies are a number",
+                                  owner.call("HORKOS", "DEGREE", "a", wrong).text)
+                owner.must("SELECT", 0)
+                self.assertIn(b"no key of space 0", owner.call("HORKOS", "DEGREE", "a", 1).text)
+
+    def _has_copies(self, cluster, degree, readers):
+        entry = told_of(cluster[2], "a")["entry"]
+        return (entry["degree"] == degree and len(entry["readers"]) == degree - 1 and
+                readers in (None, entry["readers"]))
+
 
 if __name__ == "__main__":
     harness.main()
