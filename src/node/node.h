@@ -262,9 +262,9 @@ struct owned_object {
 int worker_owned_object(struct worker *worker, uint32_t space, struct bytes key,
                         struct owned_object *object_out) __attribute__((warn_unused_result));
 /* If this node owns the object, it asks for another degree (replicas; 0: the space's), once;
- * worker_owned_object tells when it is so. The next walk adds readers or trims them. HK_ERR_INVALID:
- * no such space, the key is too long, or the degree is above NODES_MAX. May also be called from
- * within env.request. */
+ * worker_owned_object tells when it is so. The next walk adds readers or trims them.
+ * HK_ERR_INVALID: no such space, the key is too long, or the degree is above NODES_MAX. May also
+ * be called from within env.request. */
 int worker_owned_degree(struct worker *worker, uint32_t space, struct bytes key, uint32_t degree)
     __attribute__((warn_unused_result));
 
