@@ -26,7 +26,7 @@ void owns_begin(const void *self, void *state_out)
     w->live[0] = (uint8_t)((1u << setup->nodes) - 1);
     uint8_t value = known && !setup->deleted ? OWNS_VALUE_START : OWNS_VALUE_NEW;
     w->last = value;
-    w->seen = known ? (uint8_t)(1u << value) : 0;
+    w->seen = (uint8_t)(known ? 1u << value : 0u);
     for (uint8_t i = 0; i < setup->nodes; i++) {
         struct owns_node *n = &w->nodes[i];
         n->epoch = 1;
