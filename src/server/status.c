@@ -317,9 +317,8 @@ static void reply_help(struct resp_out *out)
         "DEGREE <key> <copies>",
         "    Its owner asks for so many copies of the key (space of engine zeus; 0: as the space).",
         "OBJECT <key>",
-        "    What this node knows of who owns a key of the selected space and who has copies of "
-        "it,",
-        "    as JSON; engine zeus only.",
+        "    What this node knows of a key of the selected space: who owns it, who has copies.",
+        "    As JSON; engine zeus only.",
         "KEYSLOT <key>",
         "    The hash slot of a key, as Redis Cluster computes it.",
         "LEAVE",

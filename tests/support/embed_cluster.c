@@ -16,19 +16,7 @@
 
 #include "embed/internal.h"
 #include "server/internal.h"
-
-/* A port that was free a moment ago. */
-static uint16_t free_port(void)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof a;
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)(void *)&a, sizeof a), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)(void *)&a, &n), 0);
-    (void)close(fd);
-    return ntohs(a.sin_port);
-}
+#include "support/net_free_ports.h"
 
 /* What the fields of struct hk_config cannot say. */
 static void write_text(const struct embed_cluster *c, uint32_t node, char *text, size_t size)
@@ -88,8 +76,10 @@ void embed_cluster_open_engine(struct embed_cluster *c, uint32_t nodes, uint32_t
     assert_non_null(mkdtemp(c->folder));
     c->nodes_n = nodes;
     c->workers = workers;
+    uint16_t ports[FREE_PORTS_MAX];
+    free_ports(nodes, ports);
     for (uint32_t i = 0; i < nodes; i++) {
-        snprintf(c->addresses[i], sizeof c->addresses[i], "127.0.0.1:%u", free_port());
+        snprintf(c->addresses[i], sizeof c->addresses[i], "127.0.0.1:%u", ports[i]);
         c->peers[i] = (struct hk_peer){.id = i, .address = c->addresses[i]};
     }
     for (uint32_t i = 0; i < nodes; i++) {

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "server/server.h"
+#include "support/net_free_ports.h"
 
 #define NODES 3u
 #define BOUND_US 30000000u /* generous: sanitizers, other tests beside it */
@@ -40,19 +41,6 @@ struct rig {
 };
 
 /* ---- Processes ---- */
-
-/* A port that was free a moment ago. */
-static uint16_t free_port(void)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof a;
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)(void *)&a, sizeof a), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)(void *)&a, &n), 0);
-    (void)close(fd);
-    return ntohs(a.sin_port);
-}
 
 static void write_files(const struct rig *r)
 {
@@ -135,9 +123,11 @@ static int make_rig(void **state, uint32_t nodes, const char *transport)
     assert_non_null(mkdtemp(r->folder));
     r->nodes = nodes;
     r->transport = transport;
+    uint16_t ports[2 * NODES];
+    free_ports(2 * nodes, ports);
     for (uint32_t i = 0; i < nodes; i++) {
-        r->node[i].client_port = free_port();
-        r->node[i].peer_port = free_port();
+        r->node[i].client_port = ports[2 * i];
+        r->node[i].peer_port = ports[2 * i + 1];
     }
     write_files(r);
     for (uint32_t i = 0; i < nodes; i++) {

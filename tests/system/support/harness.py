@@ -134,11 +134,19 @@ def child(arguments, log_path):
                                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
+_given = set()
+
+
 def free_port():
-    """A port that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on at the moment, and that was not given before: the kernel may
+    draw the same one twice."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port not in _given:
+            _given.add(port)
+            return port
 
 
 def tail(path, lines=40):
