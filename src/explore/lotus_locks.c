@@ -316,7 +316,7 @@ static void describe(const void *self, const void *before, const void *after, ui
     if (action == TXNS) {
         fputs("nothing can happen:", to);
         for (uint32_t i = 0; i < m->setup->txns; i++) {
-            fprintf(to, " t%u asks%s", i + 1, i == 0 ? "" : "");
+            fprintf(to, " t%u asks", i + 1);
             print_asks(m, w->txns[i].program, to);
             fprintf(to, " and %s;", words[w->txns[i].state]);
         }
