@@ -15,16 +15,7 @@ static struct own_rig rig;
 static struct own_rig *place(uint8_t owner, nodeset readers)
 {
     struct own_rig *r = &rig;
-    own_rig_init(r, 5, 0, 0, 7);
-    own_rig_want(r, owner, OWN_OWNER, NODE_NONE);
-    own_rig_run(r);
-    (void)own_rig_commit(r, owner, false);
-    own_rig_run(r);
-    for (nodeset rest = readers; rest != 0; rest &= rest - 1) {
-        own_rig_want(r, nodeset_first(rest), OWN_READER, NODE_NONE);
-        own_rig_run(r);
-    }
-    assert_true(r->nodes[owner].owned);
+    own_rig_place(r, 0, 7, owner, readers);
     return r;
 }
 

@@ -361,3 +361,17 @@ bool own_rig_timers(struct own_rig *r)
     }
     return true;
 }
+
+void own_rig_place(struct own_rig *r, uint64_t off, uint64_t seed, uint8_t owner, nodeset readers)
+{
+    own_rig_init(r, 5, 0, off, seed);
+    own_rig_want(r, owner, OWN_OWNER, NODE_NONE);
+    own_rig_run(r);
+    (void)own_rig_commit(r, owner, false);
+    own_rig_run(r);
+    for (nodeset rest = readers; rest != 0; rest &= rest - 1) {
+        own_rig_want(r, nodeset_first(rest), OWN_READER, NODE_NONE);
+        own_rig_run(r);
+    }
+    HK_ASSERT(r->nodes[owner].owned);
+}

@@ -125,6 +125,8 @@ void own_rig_want(struct own_rig *r, uint8_t node, enum own_type type, uint8_t t
 /* A local commit, of a value or (true) of a deletion, of an owner, or of the transaction that holds
  * the object, which ends with it; its number. 0: it may not. */
 uint32_t own_rig_commit(struct own_rig *r, uint8_t node, bool deletion);
+/* Five nodes, begun anew; one owns the object, which has been written, and some read it. */
+void own_rig_place(struct own_rig *r, uint64_t off, uint64_t seed, uint8_t owner, nodeset readers);
 void own_rig_lock(struct own_rig *r, uint8_t node, bool locked);
 
 /* ---- Lanes ---- */
