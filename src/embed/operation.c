@@ -165,6 +165,9 @@ static struct hk_result result_of(const struct local_slot *local)
     case ANSWER_ERROR:
         r.err = (int)a->number;
         break;
+    case ANSWER_PAIRS:
+        r.err = HK_ERR_INVALID; /* ranges are asked for in transactions */
+        break;
     }
     return r;
 }

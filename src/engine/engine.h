@@ -219,6 +219,8 @@ enum engine_trait {
     ENGINE_HOMED = 32, /* a key has one home, and most nodes no entry of it. A node without an entry
                           forwards the operation, unless it is the home: there the key is absent and
                           readable as such. `blank` is not readable. Joins copy nothing */
+    ENGINE_TABLES = 256, /* rows are in ordered tables on memory servers, under locks, and
+                            transactions go to them (engine/lotus, node/lotus.h). No key machine */
 };
 
 struct engine_ops {

@@ -69,6 +69,7 @@ enum answer_kind {
     ANSWER_VALUE, /* bytes */
     ANSWER_NUMBER,
     ANSWER_ERROR, /* number is an enum hk_err */
+    ANSWER_PAIRS, /* of a range (txn.h) */
 };
 
 struct answer {

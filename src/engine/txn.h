@@ -19,6 +19,11 @@
 struct txn_watch {
     struct bytes key;
     uint64_t version; /* as struct reply had it; 0: it was absent */
+    /* Of a range instead: op.arg, op.number and op.flags of the RANGE whose version it is. */
+    bool range;
+    uint16_t flags;
+    uint32_t limit;
+    struct bytes end;
 };
 
 enum txn_flag {
@@ -41,12 +46,26 @@ enum txn_pair_kind {
                                  0 if the target exists */
     TXN_OP_COPY,              /* answers 1, or 0 without a source, or if the target exists and
                                  OPF_XX (REPLACE) is not given; HK_ERR_INVALID onto itself */
+    /* Ranges, in spaces with ENGINE_TABLES: the present keys from op.key on (empty: the first) that
+     * are less than op.arg (empty: no end), of them the first op.number (0: all) in their order, or
+     * with TXN_OPF_REVERSE the last, from the last on. Their version is a digest of keys and
+     * versions, for a watch. */
+    TXN_OP_RANGE,        /* answers ANSWER_PAIRS */
+    TXN_OP_RANGE_COUNT,  /* answers how many */
+    TXN_OP_RANGE_DELETE, /* deletes them; answers how many */
     TXN_OP_END
 };
 
+/* Keys and values of a range's answer (ANSWER_PAIRS), one behind the other in answer.value;
+ * answer.number says how many. Takes the next off `rest`; false: there is none. */
+bool txn_pair_take(struct bytes *rest, struct bytes *key_out, struct bytes *value_out);
+
 /* Beside those of enum op_flag. SET with OPF_NX, and the operation behind it is one, too: all of
  * such a row apply, on objects as they were before the first of them, or none does (MSETNX). */
-enum txn_op_flag { TXN_OPF_ROW = 1 << 9 };
+enum txn_op_flag { TXN_OPF_ROW = 1 << 9, TXN_OPF_REVERSE = 1 << 10 };
+
+/* Rows that the ranges of one transaction may meet. */
+#define TXN_SCANNED_MAX 65535u
 
 /* Its bytes stay good until worker_poll returns. */
 struct txn_request {
@@ -83,8 +102,8 @@ struct txn_object {
 typedef uint64_t txn_hash_fn(const void *context, struct bytes key);
 
 /* The objects that it touches, each once, in the order of first mention: operations' keys, targets,
- * watches; of each, key and hash, the rest zero. Returns how many, at most `most` (up to
- * TXN_OBJECTS_MAX); 0 if there are more. index_out: for operation i the object of its key at [2 i]
+ * watches; of each, key and hash, the rest zero. Ranges mention none (UINT16_MAX). Returns how many,
+ * at most `most` (up to TXN_OBJECTS_MAX); 0 if there are more. index_out: for operation i the object of its key at [2 i]
  * and of its target at [2 i + 1] (UINT16_MAX: none); then one for each watch. */
 uint32_t txn_objects(const struct txn_request *txn, txn_hash_fn *hash, const void *context,
                      struct txn_object *objects_out, uint32_t most, uint16_t *index_out);
@@ -105,7 +124,9 @@ enum txn_verdict {
     TXN_NO_MEMORY, /* memory->used says how much was needed so far; nothing happened. Try again with
                       that and more, and with the objects as they were */
 };
-/* Evaluates all operations on the objects, whose states are as stored. An object that is expired is
+/* Evaluates all operations on the objects, whose states are as stored. Behind those of txn_objects
+ * stand the ones that ranges have met, none of them twice: of each range enough present rows that
+ * its limit is reached whatever the operations before it delete. An object that is expired is
  * absent, to watches too. answers_out: one for each operation, whose bytes point into objects,
  * operations or memory. Unless TXN_DONE no object is `changed`, and their states mean nothing. */
 enum txn_verdict txn_evaluate(const struct txn_request *txn, struct txn_object *objects,

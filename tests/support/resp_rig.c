@@ -268,7 +268,9 @@ static struct txn_request copy_txn(const struct txn_request *txn)
     for (uint32_t i = 0; i < txn->ops_n; i++)
         ops[i] = copy_op(&txn->ops[i]);
     for (uint32_t i = 0; i < txn->watches_n; i++) {
-        watches[i] = (struct txn_watch){copy_bytes(txn->watches[i].key), txn->watches[i].version};
+        watches[i] = txn->watches[i];
+        watches[i].key = copy_bytes(txn->watches[i].key);
+        watches[i].end = copy_bytes(txn->watches[i].end);
     }
     copy.ops = ops;
     copy.watches = watches;
@@ -279,8 +281,10 @@ static void free_txn(const struct txn_request *txn)
 {
     for (uint32_t i = 0; i < txn->ops_n; i++)
         free_op(&txn->ops[i]);
-    for (uint32_t i = 0; i < txn->watches_n; i++)
+    for (uint32_t i = 0; i < txn->watches_n; i++) {
         free_bytes(txn->watches[i].key);
+        free_bytes(txn->watches[i].end);
+    }
     free((void *)(uintptr_t)txn->ops);
     free((void *)(uintptr_t)txn->watches);
 }

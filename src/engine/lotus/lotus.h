@@ -1,0 +1,166 @@
+/* Lotus: messages between compute servers and memory servers, and what is configured
+ * (docs/protocols/lotus.md). Pure. The lock machine is lock.h, two-phase commit commit.h; who
+ * touches rows and locks is node/lotus*.c. */
+#ifndef HORKOS_ENGINE_LOTUS_LOTUS_H
+#define HORKOS_ENGINE_LOTUS_LOTUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/nodeset.h"
+#include "engine/engine.h"
+#include "engine/lotus/lock.h"
+#include "engine/txn.h"
+#include "wire/msg.h"
+
+/* Rules that a HK_MUTANTS build can switch off; those of one lock are lock_rule's. */
+enum lotus_rule {
+    LOTUS_RULE_CLEANER,      /* N1: the cleaner takes GAP(k) as well */
+    LOTUS_RULE_AGAIN,        /* N2: look again after a grant */
+    LOTUS_RULE_GAP_INSERT,   /* N3: an insertion takes GAP(p) */
+    LOTUS_RULE_GAP_OWN,      /* N3: and GAP(k) if it owns GAP(p) */
+    LOTUS_RULE_GAP_SCAN,     /* N4: scans take gaps, ... */
+    LOTUS_RULE_ROW_SCAN,     /* N4: ... and rows */
+    LOTUS_RULE_READ_LOCK,    /* reads take S at all */
+    LOTUS_RULE_PREPARE_READ, /* C1 */
+    LOTUS_RULE_AGE_KEPT,     /* C2; liveness */
+    LOTUS_RULE_ABORT_ALL,    /* C3; liveness */
+    LOTUS_RULE_ALL_PREPARED, /* C4: all, not the first */
+    LOTUS_RULE_FRESH,        /* C5 */
+    LOTUS_RULE_NO_TIMEOUT,   /* P1 */
+    LOTUS_RULE_OUTCOMES,     /* P2 */
+    LOTUS_RULE_EPOCH,        /* P3 */
+    LOTUS_RULE_DOUBT_ALL,    /* P4: every other live participant is asked */
+    LOTUS_RULE_DOUBT,        /* in doubt: asks; off: aborts at once */
+    LOTUS_RULE_PREPARED,     /* P5 */
+    LOTUS_RULE_WRITE_FIRST,  /* P6 */
+    LOTUS_RULE_GONE,         /* a coordinator that is gone: its tries end; liveness */
+    LOTUS_RULE_WOUND_TOLD,   /* P7: a parked request of a wounded try is answered; liveness */
+    LOTUS_RULE_SCAN_MAP,     /* R1 */
+    LOTUS_RULES
+};
+extern const char *const lotus_rule_names[LOTUS_RULES];
+
+struct lotus_config {
+    struct lock_config lock; /* the policy */
+    bool one_at_a_time;      /* no batching inside a transaction, for comparison */
+    bool one_trip_off;       /* requests of one server are executed by their coordinator, too */
+    bool hints_off;          /* no hint cache */
+    bool across;             /* batching across transactions (batch.h) */
+    uint32_t hints_max;      /* of a worker; 0: 65536 */
+    uint32_t tries_max;      /* of a memory server's worker; 0: 4096 */
+    uint32_t locks_max;      /* requests of a memory server; 0: 1 Mi, of 48 bytes */
+    uint32_t try_locks_max;  /* ... of one try; 0: 65536 */
+    uint64_t lease_us;       /* of a try that is not prepared; 0: 5 s */
+    uint64_t grace_us;       /* a ghost stays at least so long; 0: 10 s */
+    uint64_t rules_off;      /* HK_MUTANTS builds only: bits of enum lotus_rule */
+};
+static inline bool lotus_rule_on(const struct lotus_config *config, enum lotus_rule rule)
+{
+#ifdef HK_MUTANTS
+    return (config->rules_off >> rule & 1) == 0;
+#else
+    (void)config, (void)rule;
+    return true;
+#endif
+}
+
+extern const struct engine_ops lotus_ops; /* ENGINE_TABLES */
+
+/* ---- Messages. slot, gen: the try's at its coordinator, echoed. ts: `done` of a coordinator's,
+ * the word of an answer. ---- */
+
+enum lotus_kind {
+    LOTUS_MSG_EXECUTE = 1, /* value: a head, items */
+    LOTUS_MSG_EXECUTED,    /* value: rows */
+    LOTUS_MSG_WHOLE,       /* value: a head, a request */
+    LOTUS_MSG_FINISH,      /* value: rows to be written */
+    LOTUS_MSG_DONE,        /* value: answers (WHOLE) */
+    LOTUS_MSG_PREPARE,     /* arg: number; value: participants (8 bytes), rows to be written */
+    LOTUS_MSG_PREPARED,
+    LOTUS_MSG_COMMIT,
+    LOTUS_MSG_ABORT,
+    LOTUS_MSG_COMMITTED,
+    LOTUS_MSG_ASK,  /* arg: coordinator (8 bits), its worker (8 bits) from bit 0; key: 8 bytes of
+                           its nonce. The same of TOLD and RESOLVED */
+    LOTUS_MSG_TOLD, /* ts: enum lotus_told */
+    LOTUS_MSG_RESOLVED, /* ts: 1: it is an answer, and has none */
+    LOTUS_MSG_MAP,      /* from here on: of the map, routed to worker 0 (engine/homes) */
+    LOTUS_MSG_END = LOTUS_MSG_MAP + 16
+};
+
+enum lotus_word {
+    LOTUS_OK,
+    LOTUS_REFUSED, /* died or wounded */
+    LOTUS_MOVED,   /* a slot is not here, or moves; of a range: the maps differ */
+    LOTUS_BUSY,    /* no room for another try, or another lock */
+    LOTUS_TOOBIG,  /* more locks than a try may have, or an answer over the limit of a message */
+    LOTUS_NOMEM,
+    LOTUS_WORDS
+};
+enum lotus_told { LOTUS_TOLD_NO, LOTUS_TOLD_PREPARED, LOTUS_TOLD_COMMITTED, LOTUS_TOLDS };
+
+/* Why the message cannot come from a correct member, or NULL. Looks at every byte: what takes a
+ * message apart may assert. How large rows may be is the store's matter. */
+const char *lotus_msg_invalid(const struct msg *msg);
+
+/* What EXECUTE and WHOLE begin with. */
+struct lotus_head {
+    struct lock_age age;
+    uint64_t map;     /* version of the coordinator's map; of ranges only */
+    uint64_t wall_ms; /* WHOLE: for deadlines */
+};
+#define LOTUS_HEAD_BYTES 32u
+uint8_t *lotus_head_put(uint8_t *at, const struct lotus_head *head);
+void lotus_head_take(struct bytes *rest, struct lotus_head *head_out);
+
+enum {
+    LOTUS_ITEM_RANGE = 1,
+    LOTUS_ITEM_REVERSE = 2, /* a range, from its end */
+    LOTUS_ITEM_KEYS = 4,    /* rows without values */
+};
+struct lotus_item {
+    uint8_t mode; /* enum lock_mode of the rows */
+    uint8_t flags;
+    uint32_t limit;   /* of a range: rows that are no ghosts; 0: none */
+    uint64_t hint;    /* 0: none */
+    struct bytes key; /* or the range's start; empty: the first key */
+    struct bytes end; /* of a range: its first key is not in it; empty: behind the last key */
+};
+uint32_t lotus_item_bytes(const struct lotus_item *item);
+uint8_t *lotus_item_put(uint8_t *at, const struct lotus_item *item);
+/* Takes the next one off `rest`; false: there is none. */
+bool lotus_item_take(struct bytes *rest, struct lotus_item *item_out);
+
+enum {
+    LOTUS_ROW_ABSENT = 0x40, /* there is no such row (any more) */
+    LOTUS_ROW_END = 0x80,    /* no row: the item's are over. Every item's rows end so */
+};
+struct lotus_row {
+    uint8_t flags;    /* KEY_VALUE_FLAGS of the value, and the above */
+    uint64_t version; /* absent: of its deletion, or 0 */
+    uint64_t hint;
+    struct bytes key;   /* empty in rows of point items: the item's */
+    struct bytes value; /* as stored (op_state_from_stored) */
+};
+uint32_t lotus_row_bytes(const struct lotus_row *row);
+uint8_t *lotus_row_put(uint8_t *at, const struct lotus_row *row);
+bool lotus_row_take(struct bytes *rest, struct lotus_row *row_out);
+
+/* A request as a whole: operations (pairs and ranges included), watches, flags. room: for
+ * lotus_request_bytes. What is taken points into `rest` and into arrays of the caller's, of
+ * TXN_OPS_MAX operations and TXN_OBJECTS_MAX watches. */
+uint64_t lotus_request_bytes(const struct txn_request *request);
+uint8_t *lotus_request_put(uint8_t *at, const struct txn_request *request);
+void lotus_request_take(struct bytes rest, uint8_t space, struct op *ops, struct txn_watch *watches,
+                        struct txn_request *request_out);
+
+/* DONE of a WHOLE: the verdict, and an answer and a version for each operation. */
+uint64_t lotus_answers_bytes(const struct answer *answers, uint32_t n);
+uint8_t *lotus_answers_put(uint8_t *at, uint8_t verdict, const struct answer *answers,
+                           const uint64_t *versions, uint32_t n);
+/* False: they are not answers to n operations. */
+bool lotus_answers_take(struct bytes rest, uint32_t n, uint8_t *verdict_out,
+                        struct answer *answers_out, uint64_t *versions_out);
+
+#endif

@@ -1,0 +1,63 @@
+/* Lotus in the node (docs/protocols/lotus.md): compute servers (lotus.c), memory servers
+ * (lotus_home.c), and which of them has which slot (lotus_map.c). Only files of node include it. */
+#ifndef HORKOS_NODE_LOTUS_H
+#define HORKOS_NODE_LOTUS_H
+
+#include "engine/lotus/commit.h"
+#include "node/internal.h"
+#include "node/lotus_table.h"
+
+/* Messages go through output_message to the worker with the sender's number, to this very worker
+ * as well; what comes is given to lotus_message by input.c. */
+void lotus_message(struct worker *w, const struct msg *msg, uint8_t from);
+
+/* ---- lotus_map.c ---- */
+
+enum lotus_where {
+    LOTUS_AT,   /* *node_out has it */
+    LOTUS_LOST, /* its memory server is gone, and its rows */
+    LOTUS_WAIT, /* there is no map yet */
+};
+/* Of a slot, by this node's map. Any worker. */
+enum lotus_where lotus_where(const struct worker *w, uint8_t space, uint32_t slot,
+                             uint8_t *node_out);
+/* All nodes that have slots, and the version of the map that says so; false: a slot is lost
+ * (*lost_out, LOTUS_LOST), moving, or there is no map. */
+bool lotus_servers(const struct worker *w, uint8_t space, nodeset *servers_out,
+                   uint64_t *version_out, uint32_t *lost_out);
+/* At a memory server: whether the slot is here, and at rest. */
+bool lotus_here(const struct worker *w, uint8_t space, uint32_t slot);
+
+/* ---- lotus.c: the coordinator's side of calls, as occ.h has it for the baseline ---- */
+
+int lotus_init(struct worker *w) __attribute__((warn_unused_result));
+void lotus_deinit(struct worker *w);
+/* The call's request (NULL: its one operation), begun by lotus_run. */
+int lotus_take(struct worker *w, struct call *c, const struct txn_request *txn)
+    __attribute__((warn_unused_result));
+/* What it points to becomes its own. */
+void lotus_own(struct worker *w, struct call *c);
+void lotus_run(struct worker *w, struct call *c);
+/* The call is released: answered, or its client is gone. Two-phase commit goes on without it. */
+void lotus_end(struct worker *w, struct call *c);
+void lotus_fill(struct worker *w, const struct call *c, struct reply *reply);
+void lotus_answer_message(struct worker *w, const struct msg *msg, uint8_t from);
+void lotus_adopt(struct worker *w);
+/* End of a poll: batches that are due; when the next is. */
+void lotus_poll(struct worker *w);
+uint64_t lotus_deadline(const struct worker *w);
+
+/* ---- lotus_home.c: the memory server's side ---- */
+
+int lotus_home_init(struct worker *w) __attribute__((warn_unused_result));
+void lotus_home_deinit(struct worker *w);
+/* Of the whole node and space: before the first worker is made, after the last is gone. */
+int lotus_tables_init(struct node *n, uint8_t space) __attribute__((warn_unused_result));
+void lotus_tables_deinit(struct node *n, uint8_t space);
+void lotus_home_message(struct worker *w, const struct msg *msg, uint8_t from);
+void lotus_home_adopt(struct worker *w);
+/* Tries that were woken, leases, the cleaner, expired rows; when it wants the next. */
+void lotus_home_poll(struct worker *w);
+uint64_t lotus_home_deadline(const struct worker *w);
+
+#endif

@@ -1,0 +1,141 @@
+/* A memory server's rows: an ordered index, records, and locks by name, shared by all workers of
+ * the node (docs/protocols/lotus.md, "Locks have names"). Only files of node include it.
+ *
+ * Steps are taken for a holder (one try), whose own worker calls them, one at a time; other workers
+ * touch only its status word and its requests, under the latch of the lock's bucket. A step that
+ * must wait returns TABLE_WAITS; when the holder may go on, or has lost, lotus_table_config.woken
+ * is called, on whichever worker; the same step is then taken again. No step blocks. */
+#ifndef HORKOS_NODE_LOTUS_TABLE_H
+#define HORKOS_NODE_LOTUS_TABLE_H
+
+#include "engine/lotus/lotus.h"
+#include "store/store.h"
+
+struct lotus_table;
+
+struct lotus_table_config {
+    const struct lotus_config *lotus; /* defaults filled in */
+    struct store *store;
+    uint32_t statuses_n; /* holders that there may be at a time, of all workers */
+    /* The holder with that status is to step again, or to learn that it is WOUNDED. Called with no
+     * latch held; perhaps more than once, perhaps for nothing; never for the one that steps. */
+    void (*woken)(void *context, uint32_t status, uint64_t generation);
+    void *context;
+};
+
+/* HK_ERR_NOMEM. Ends before its store does. */
+int lotus_table_create(const struct lotus_table_config *config, struct store_thread *thread,
+                       struct lotus_table **table_out) __attribute__((warn_unused_result));
+void lotus_table_destroy(struct lotus_table *table, struct store_thread *thread);
+
+/* One try. Zero but for status: over. */
+struct lotus_holder {
+    struct lock_age age;
+    uint64_t generation; /* of its status word */
+    uint32_t status;     /* number of its status word, from 0: fixed */
+    uint32_t first;      /* the table's: its requests */
+    uint32_t locks;      /* how many */
+    uint32_t waits;      /* the request that waits; 0: none */
+};
+
+/* Age set: a try begins. */
+void lotus_table_begin(struct lotus_table *table, struct lotus_holder *holder);
+enum try_state lotus_table_state(const struct lotus_table *table,
+                                 const struct lotus_holder *holder);
+/* RUNNING to PREPARED; false: it is WOUNDED. */
+bool lotus_table_prepare(struct lotus_table *table, struct lotus_holder *holder);
+/* RUNNING to WOUNDED, by the view, a lease, KILL. False: it is not RUNNING, or another try. Any
+ * worker: woken is called. */
+bool lotus_table_wound(struct lotus_table *table, uint32_t status, uint64_t generation);
+/* All its locks, waiting ones too; the try is over. */
+void lotus_table_end(struct lotus_table *table, struct store_thread *thread,
+                     struct lotus_holder *holder);
+
+enum table_word {
+    TABLE_DONE,
+    TABLE_WAITS,
+    TABLE_REFUSED, /* died, or wounded: lotus_table_end is due */
+    TABLE_BUSY,    /* no lock request is free */
+    TABLE_TOOBIG,  /* try_locks_max */
+    TABLE_NOMEM,
+};
+
+/* Locks the row and reads it: *row_out without its key, its value in place (good until the thread's
+ * next store_quiescent or the holder's next lotus_table_write) or in `buffer` (STORE_INLINE_MAX
+ * bytes, aligned to 8). With LOCK_X a row that is not there has a ghost afterwards. values: false:
+ * only version, flags and hint. */
+enum table_word lotus_table_point(struct lotus_table *table, struct store_thread *thread,
+                                  struct lotus_holder *holder, struct bytes key, uint64_t hint,
+                                  enum lock_mode mode, bool values, void *buffer,
+                                  struct lotus_row *row_out);
+
+/* A scan under way, across waits. Zero and lotus_scan.item: at its beginning. The item's bytes stay
+ * good. */
+struct lotus_scan {
+    struct lotus_item item;
+    uint32_t found;
+    bool begun;
+    bool ended;
+    uint8_t *at; /* the last key that was dealt with; store memory */
+    uint32_t at_n;
+    uint32_t at_capacity;
+};
+/* The next row (with its key) that is no ghost, locked: TABLE_DONE and *more_out; or the end. */
+enum table_word lotus_table_scan(struct lotus_table *table, struct store_thread *thread,
+                                 struct lotus_holder *holder, struct lotus_scan *scan, void *buffer,
+                                 struct lotus_row *row_out, bool *more_out);
+void lotus_scan_end(struct lotus_scan *scan, struct store_thread *thread);
+
+/* Writes a row (key, value, flags, version; LOTUS_ROW_ABSENT: it becomes a ghost) that the holder
+ * has X on: PREPARED. TABLE_DONE or TABLE_NOMEM: memory for it can be made sure of before, with
+ * lotus_table_reserve. now_us: for the ghost's grace. */
+enum table_word lotus_table_write(struct lotus_table *table, struct store_thread *thread,
+                                  struct lotus_holder *holder, const struct lotus_row *row,
+                                  uint64_t now_us);
+
+/* The cleaner: looks at up to `most` ghosts that are due; whether there may be more at once. */
+bool lotus_table_clean(struct lotus_table *table, struct store_thread *thread, uint64_t now_us,
+                       uint32_t most);
+/* When it is due next; UINT64_MAX: never. Any thread. */
+uint64_t lotus_table_clean_due(const struct lotus_table *table);
+
+/* ---- Without locks: for counting, moving and checking ---- */
+
+/* The next entry in order behind `after` (inclusive: or at it; empty and inclusive: the first);
+ * ghosts have LOTUS_ROW_ABSENT. false: there is none. A moment's truth. */
+bool lotus_table_next(const struct lotus_table *table, struct store_thread *thread,
+                      struct bytes after, bool inclusive, void *buffer, struct lotus_row *row_out);
+/* Lock requests of rows and gaps, whose key is in the slot, are none: nobody of whom a row moves is
+ * surprised. */
+bool lotus_table_slot_idle(const struct lotus_table *table, uint32_t slot);
+/* Puts a row in without a lock, or takes its entry out: of a slot that nobody else touches. */
+enum table_word lotus_table_put(struct lotus_table *table, struct store_thread *thread,
+                                const struct lotus_row *row);
+enum table_word lotus_table_remove(struct lotus_table *table, struct store_thread *thread,
+                                   struct bytes key);
+
+struct lotus_table_stats {
+    uint64_t rows, ghosts; /* entries of the index */
+    uint64_t locks;        /* names that somebody owns or waits for */
+    uint64_t requests;     /* owners and waiters */
+    uint64_t granted, waited, died, wounded, looked_again, hints_good, hints_stale;
+};
+void lotus_table_stats(const struct lotus_table *table, struct lotus_table_stats *stats_out);
+
+/* Who owns what and who waits for whom (LOCKS): calls `each` for every request of up to `most`
+ * locks, a lock's together, under its latch. */
+struct lotus_lock_row {
+    bool gap;
+    bool infinite; /* GAP(+inf): no key */
+    struct bytes key;
+    uint8_t mode, state; /* enum lock_mode, lock_state */
+    uint32_t status;
+    struct lock_age age;
+};
+void lotus_table_locks(const struct lotus_table *table, uint32_t most,
+                       void (*each)(void *context, const struct lotus_lock_row *row),
+                       void *context);
+/* Walks everything while nobody else is in it. NULL, or which invariant is broken. */
+const char *lotus_table_check(const struct lotus_table *table, struct store_thread *thread);
+
+#endif
