@@ -102,9 +102,10 @@ struct txn_object {
 typedef uint64_t txn_hash_fn(const void *context, struct bytes key);
 
 /* The objects that it touches, each once, in the order of first mention: operations' keys, targets,
- * watches; of each, key and hash, the rest zero. Ranges mention none (UINT16_MAX). Returns how many,
- * at most `most` (up to TXN_OBJECTS_MAX); 0 if there are more. index_out: for operation i the object of its key at [2 i]
- * and of its target at [2 i + 1] (UINT16_MAX: none); then one for each watch. */
+ * watches; of each, key and hash, the rest zero. Ranges mention none (UINT16_MAX). Returns how
+ * many, at most `most` (up to TXN_OBJECTS_MAX); UINT32_MAX if there are more. index_out: for
+ * operation i the object of its key at [2 i] and of its target at [2 i + 1] (UINT16_MAX: none);
+ * then one for each watch. */
 uint32_t txn_objects(const struct txn_request *txn, txn_hash_fn *hash, const void *context,
                      struct txn_object *objects_out, uint32_t most, uint16_t *index_out);
 
