@@ -50,7 +50,7 @@ enum txn_pair_kind {
      * are less than op.arg (empty: no end), of them the first op.number (0: all) in their order, or
      * with TXN_OPF_REVERSE the last, from the last on. Their version is a digest of keys and
      * versions, for a watch. */
-    TXN_OP_RANGE,        /* answers ANSWER_PAIRS */
+    TXN_OP_RANGE,        /* answers ANSWER_PAIRS; with TXN_OPF_KEYS their values are empty */
     TXN_OP_RANGE_COUNT,  /* answers how many */
     TXN_OP_RANGE_DELETE, /* deletes them; answers how many */
     TXN_OP_END
@@ -62,7 +62,7 @@ bool txn_pair_take(struct bytes *rest, struct bytes *key_out, struct bytes *valu
 
 /* Beside those of enum op_flag. SET with OPF_NX, and the operation behind it is one, too: all of
  * such a row apply, on objects as they were before the first of them, or none does (MSETNX). */
-enum txn_op_flag { TXN_OPF_ROW = 1 << 9, TXN_OPF_REVERSE = 1 << 10 };
+enum txn_op_flag { TXN_OPF_ROW = 1 << 9, TXN_OPF_REVERSE = 1 << 10, TXN_OPF_KEYS = 1 << 11 };
 
 /* Rows that the ranges of one transaction may meet. */
 #define TXN_SCANNED_MAX 65535u
