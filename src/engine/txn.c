@@ -182,14 +182,14 @@ uint32_t txn_objects(const struct txn_request *txn, txn_hash_fn *hash, const voi
         index_out[2 * i] = find(&f, op->key, hash(context, op->key));
         index_out[2 * i + 1] = is_pair(op) ? find(&f, op->arg, hash(context, op->arg)) : NONE;
         if (index_out[2 * i] == NONE || (is_pair(op) && index_out[2 * i + 1] == NONE)) {
-            return 0;
+            return UINT32_MAX;
         }
     }
     for (uint32_t i = 0; i < txn->watches_n; i++) {
         struct bytes key = txn->watches[i].key;
         uint16_t object = find(&f, key, hash(context, key));
         if (object == NONE) {
-            return 0;
+            return UINT32_MAX;
         }
         index_out[2 * txn->ops_n + i] = object;
     }

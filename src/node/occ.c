@@ -42,11 +42,11 @@ int occ_init(struct worker *w)
 
 static void free_run(struct occ_run *r)
 {
-    free(r->arrays.at);
-    free(r->copy.at);
-    free(r->values.at);
-    free(r->memory.at);
-    free(r->record.at);
+    evaluation_free(&r->evaluation);
+    buffer_free(&r->placed);
+    buffer_free(&r->copy);
+    buffer_free(&r->values);
+    buffer_free(&r->record);
 }
 
 void occ_deinit(struct worker *w)
@@ -61,8 +61,8 @@ void occ_deinit(struct worker *w)
     free(occs->runs);
     free(occs->objects);
     free(occs->hashes);
-    free(occs->out.at);
-    free(occs->values.at);
+    buffer_free(&occs->out);
+    buffer_free(&occs->values);
     free(occs);
 }
 
@@ -73,54 +73,24 @@ static struct occ_run *run_of(const struct worker *w, const struct call *c)
     return &w->occs->runs[c - w->calls_memory];
 }
 
-static uint64_t hash_of(const void *context, struct bytes key)
+static void make_places(struct occ_run *r)
 {
-    return store_hash(context, key);
+    uint32_t bytes = r->evaluation.objects_n * (uint32_t)sizeof *r->places;
+    r->placed.n = 0;
+    r->places = (struct occ_place *)(void *)buffer_add(&r->placed, bytes);
+    memset(r->places, 0, bytes);
 }
 
-static void *part(struct occ_buffer *b, size_t bytes)
-{
-    return occ_buffer_add(b, (uint32_t)((bytes + 7u) & ~(size_t)7u));
-}
-
-/* All arrays in one piece, whose size is known before. */
-static bool make_arrays(struct worker *w, struct occ_run *r)
-{
-    const struct txn_request *q = &r->request;
-    uint32_t most = 2 * q->ops_n + q->watches_n;
-    most = most < TXN_OBJECTS_MAX ? most : TXN_OBJECTS_MAX;
-    uint32_t index_n = 2 * q->ops_n + q->watches_n;
-    size_t bytes = most * (sizeof *r->objects + sizeof *r->places) +
-                   q->ops_n * (sizeof *r->answers + sizeof *r->versions) +
-                   index_n * sizeof *r->index + 8u * 5;
-    r->arrays.n = 0;
-    memset(occ_buffer_add(&r->arrays, (uint32_t)bytes), 0, bytes);
-    r->arrays.n = 0;
-    r->objects = part(&r->arrays, most * sizeof *r->objects);
-    r->places = part(&r->arrays, most * sizeof *r->places);
-    r->answers = part(&r->arrays, q->ops_n * sizeof *r->answers);
-    r->versions = part(&r->arrays, q->ops_n * sizeof *r->versions);
-    r->index = part(&r->arrays, index_n * sizeof *r->index);
-    r->objects_n = txn_objects(q, hash_of, w->node->spaces[r->call->op.space].store, r->objects,
-                               most, r->index);
-    return r->objects_n > 0;
-}
-
-static bool op_writes(const struct op *op)
-{
-    return op->kind >= OP_KINDS || op_updates(op);
-}
-
-/* What is to be locked: what an operation may write. A pair's source only if it goes away. */
+/* What is to be locked: what an operation may write. */
 static void mark_locks(struct occ_run *r)
 {
-    for (uint32_t i = 0; i < r->request.ops_n; i++) {
-        const struct op *op = &r->request.ops[i];
-        if (op_writes(op) && op->kind != TXN_OP_COPY) {
-            r->places[r->index[2 * i]].lock = true;
+    const struct evaluation *e = &r->evaluation;
+    for (uint32_t i = 0; i < e->request.ops_n; i++) {
+        if (evaluation_writes_key(&e->request.ops[i])) {
+            r->places[e->index[2 * i]].lock = true;
         }
-        if (r->index[2 * i + 1] != UINT16_MAX) {
-            r->places[r->index[2 * i + 1]].lock = true;
+        if (e->index[2 * i + 1] != UINT16_MAX) {
+            r->places[e->index[2 * i + 1]].lock = true;
         }
     }
 }
@@ -130,9 +100,10 @@ static void place_all(struct worker *w, struct occ_run *r)
     const struct occ_config *config = w->node->spaces[r->call->op.space].engine;
     uint8_t self = w->node->config.self;
     r->homes = r->locks = r->reads = 0;
-    for (uint32_t i = 0; i < r->objects_n; i++) {
+    const struct evaluation *e = &r->evaluation;
+    for (uint32_t i = 0; i < e->objects_n; i++) {
         struct occ_place *p = &r->places[i];
-        p->home = occ_home(w->view.configured, slot_of_key(r->objects[i].key));
+        p->home = occ_home(w->view.configured, slot_of_key(e->objects[i].key));
         p->backups = occ_backups(w->view.configured, p->home, config);
         if (p->home != self) {
             r->homes |= nodeset_of(p->home);
@@ -163,78 +134,37 @@ int occ_take(struct worker *w, struct call *c, const struct txn_request *request
     r->call = c;
     c->occ = true;
     r->machine = (struct occ_txn){.state = OCC_IDLE};
-    r->several = request != NULL;
-    r->request = r->several ? *request : (struct txn_request){.ops = &c->op, .ops_n = 1};
     r->own_bytes = false;
     r->done = false;
     r->tries = 0;
-    if (!make_arrays(w, r)) {
-        return HK_ERR_TOOBIG;
+    err = evaluation_begin(&r->evaluation, request, &c->op, w->node->spaces[c->op.space].store);
+    if (err != HK_OK) {
+        return err;
     }
+    make_places(r);
     mark_locks(r);
     place_all(w, r);
     c->update = r->locks != 0;
-    for (uint32_t i = 0; i < r->objects_n; i++) {
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         c->update = c->update || r->places[i].lock;
     }
     return HK_OK;
 }
 
-/* ---- The request's bytes become the transaction's own ---- */
-
-static void move_bytes(struct bytes *b, uint8_t **rest)
-{
-    if (b->n > 0) {
-        memcpy(*rest, b->at, b->n);
-        b->at = *rest;
-        *rest += b->n;
-    }
-}
-
 void occ_own(struct worker *w, struct call *c)
 {
     struct occ_run *r = run_of(w, c);
-    struct txn_request *q = &r->request;
-    if (r->own_bytes) {
-        return;
+    if (!r->own_bytes) {
+        evaluation_own(&r->evaluation, &r->copy);
+        r->own_bytes = true;
     }
-    uint64_t n = q->ops_n * sizeof *q->ops + q->watches_n * sizeof *q->watches;
-    for (uint32_t i = 0; i < q->ops_n; i++) {
-        n += (uint64_t)q->ops[i].key.n + q->ops[i].value.n + q->ops[i].arg.n;
-    }
-    for (uint32_t i = 0; i < q->watches_n; i++) {
-        n += q->watches[i].key.n;
-    }
-    HK_ASSERT(n <= UINT32_MAX);
-    r->own_bytes = true;
-    r->copy.n = 0;
-    struct op *ops = (struct op *)(void *)occ_buffer_add(&r->copy, (uint32_t)n);
-    struct txn_watch *watches = (struct txn_watch *)(void *)(ops + q->ops_n);
-    uint8_t *rest = (uint8_t *)(watches + q->watches_n);
-    for (uint32_t i = 0; i < q->ops_n; i++) {
-        ops[i] = q->ops[i];
-        move_bytes(&ops[i].key, &rest);
-        move_bytes(&ops[i].value, &rest);
-        move_bytes(&ops[i].arg, &rest);
-        r->objects[r->index[2 * i]].key = ops[i].key;
-        if (r->index[2 * i + 1] != UINT16_MAX) {
-            r->objects[r->index[2 * i + 1]].key = ops[i].arg;
-        }
-    }
-    for (uint32_t i = 0; i < q->watches_n; i++) {
-        watches[i] = q->watches[i];
-        move_bytes(&watches[i].key, &rest);
-        r->objects[r->index[2 * q->ops_n + i]].key = watches[i].key;
-    }
-    q->ops = ops;
-    q->watches = watches;
 }
 
 /* ---- Sending ---- */
 
 static void send_objects(struct worker *w, struct occ_run *r, uint8_t to, enum occ_kind kind)
 {
-    struct occ_buffer *out = &w->occs->out;
+    struct buffer *out = &w->occs->out;
     struct msg m = {
         .space = r->call->op.space,
         .kind = (uint8_t)kind,
@@ -244,7 +174,7 @@ static void send_objects(struct worker *w, struct occ_run *r, uint8_t to, enum o
         .arg = r->locker,
     };
     out->n = 0;
-    for (uint32_t i = 0; i < r->objects_n; i++) {
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         const struct occ_place *p = &r->places[i];
         bool to_backup = kind == OCC_MSG_REPLICATE;
         if (to_backup ? !nodeset_has(p->backups, to) : p->home != to) {
@@ -252,16 +182,16 @@ static void send_objects(struct worker *w, struct occ_run *r, uint8_t to, enum o
         }
         if (to_backup || kind == OCC_MSG_COMMIT) {
             if (p->record_n > 0) {
-                memcpy(occ_buffer_add(out, p->record_n), r->record.at + p->record_at, p->record_n);
+                memcpy(buffer_add(out, p->record_n), r->record.at + p->record_at, p->record_n);
             } else if (!to_backup && p->lock) {
-                struct occ_object o = {.key = r->objects[i].key, .flags = OCC_LOCK};
-                (void)occ_object_put(occ_buffer_add(out, occ_object_bytes(&o)), &o);
+                struct occ_object o = {.key = r->evaluation.objects[i].key, .flags = OCC_LOCK};
+                (void)occ_object_put(buffer_add(out, occ_object_bytes(&o)), &o);
             }
         } else if (kind == OCC_MSG_EXECUTE || p->lock == (kind == OCC_MSG_UNLOCK)) {
-            struct occ_object o = {.key = r->objects[i].key,
+            struct occ_object o = {.key = r->evaluation.objects[i].key,
                                    .version = kind == OCC_MSG_VALIDATE ? p->version : 0,
                                    .flags = kind == OCC_MSG_EXECUTE && p->lock ? OCC_LOCK : 0};
-            (void)occ_object_put(occ_buffer_add(out, occ_object_bytes(&o)), &o);
+            (void)occ_object_put(buffer_add(out, occ_object_bytes(&o)), &o);
         }
     }
     m.value = bytes_of(out->at, out->n);
@@ -279,9 +209,10 @@ static void send_all(struct worker *w, struct occ_run *r, nodeset to, enum occ_k
 
 static void unlock_here(struct worker *w, struct occ_run *r)
 {
-    for (uint32_t i = 0; i < r->objects_n; i++) {
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         if (r->places[i].locked) {
-            occ_unlock(w, r->call->op.space, r->objects[i].key, r->objects[i].hash, r->locker);
+            occ_unlock(w, r->call->op.space, r->evaluation.objects[i].key,
+                       r->evaluation.objects[i].hash, r->locker);
             r->places[i].locked = false;
         }
     }
@@ -301,14 +232,14 @@ static bool execute_here(struct worker *w, struct occ_run *r)
 {
     uint8_t space = r->call->op.space, self = w->node->config.self;
     for (uint32_t pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < r->objects_n; i++) {
+        for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
             struct occ_place *p = &r->places[i];
             struct occ_object o = {.version = 0};
             if (p->home != self || p->lock != (pass == 0)) {
                 continue;
             }
-            struct bytes key = r->objects[i].key;
-            uint64_t hash = r->objects[i].hash;
+            struct bytes key = r->evaluation.objects[i].key;
+            uint64_t hash = r->evaluation.objects[i].hash;
             if (p->lock ? !occ_lock(w, space, key, hash, r->locker, &r->values, &o)
                         : !occ_read(w, space, key, hash, &r->values, &o)) {
                 return false;
@@ -324,13 +255,14 @@ static bool execute_here(struct worker *w, struct occ_run *r)
  * nothing to ask. */
 static bool holds_here(struct worker *w, struct occ_run *r)
 {
-    if (r->objects_n == 1) {
+    if (r->evaluation.objects_n == 1) {
         return true;
     }
-    for (uint32_t i = 0; i < r->objects_n; i++) {
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         const struct occ_place *p = &r->places[i];
         if (p->home == w->node->config.self && !p->lock &&
-            !occ_holds(w, r->call->op.space, r->objects[i].key, r->objects[i].hash, p->version)) {
+            !occ_holds(w, r->call->op.space, r->evaluation.objects[i].key,
+                       r->evaluation.objects[i].hash, p->version)) {
             return false;
         }
     }
@@ -353,55 +285,19 @@ void occ_end(struct worker *w, struct call *c)
 
 /* ---- Evaluation ---- */
 
-static int fill_objects(struct worker *w, struct occ_run *r)
+static int fill_objects(void *context)
 {
-    for (uint32_t i = 0; i < r->objects_n; i++) {
-        struct txn_object *o = &r->objects[i];
+    struct occ_run *r = context;
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         const struct occ_place *p = &r->places[i];
-        bool absent = (p->flags & OCC_ABSENT) != 0;
-        o->version = absent ? 0 : p->version;
-        o->changed = false;
-        o->state = (struct op_state){.present = false};
-        o->expired = false;
-        if (absent) {
-            continue;
-        }
         struct bytes stored = bytes_of(r->values.at + p->value_at, p->value_n);
-        int err = op_state_from_stored(stored, p->flags & KEY_VALUE_FLAGS, &o->state);
+        int err = evaluation_fill(&r->evaluation.objects[i], (p->flags & OCC_ABSENT) != 0,
+                                  p->version, p->flags, stored, r->wall_ms);
         if (err != HK_OK) {
             return err;
         }
-        o->expired = op_state_expired(&o->state, w->wall_ms);
     }
     return HK_OK;
-}
-
-static int evaluate(struct worker *w, struct occ_run *r)
-{
-    uint32_t most = w->node->config.spaces[r->call->op.space].store.value_bytes_max;
-    if ((r->request.flags & TXN_ACQUIRE) != 0) {
-        r->verdict = TXN_DONE;
-        memset(r->answers, 0, r->request.ops_n * sizeof *r->answers);
-        return HK_OK;
-    }
-    for (;;) {
-        int err = fill_objects(w, r);
-        if (err != HK_OK) {
-            return err;
-        }
-        struct txn_memory memory = {
-            .at = r->memory.at, .n = r->memory.capacity, .value_bytes_max = most};
-        r->verdict = (uint8_t)txn_evaluate(&r->request, r->objects, r->objects_n, r->index,
-                                           w->wall_ms, &memory, r->answers);
-        if (r->verdict != TXN_NO_MEMORY) {
-            return HK_OK;
-        }
-        if (memory.used > UINT32_MAX / 4) {
-            return HK_ERR_TOOBIG;
-        }
-        r->memory.n = 0;
-        (void)occ_buffer_add(&r->memory, (uint32_t)memory.used + r->memory.capacity + 64);
-    }
 }
 
 /* What changes, packed once: the same bytes go to backups and homes. */
@@ -411,11 +307,11 @@ static bool make_record(struct worker *w, struct occ_run *r, nodeset *written_ou
     bool writes = false;
     r->record.n = 0;
     *written_out = *backups_out = 0;
-    for (uint32_t i = 0; i < r->objects_n; i++) {
-        struct txn_object *object = &r->objects[i];
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
+        struct txn_object *object = &r->evaluation.objects[i];
         struct occ_place *p = &r->places[i];
         p->record_n = 0;
-        if (r->verdict != TXN_DONE || !object->changed) {
+        if (r->evaluation.verdict != TXN_DONE || !object->changed) {
             continue;
         }
         uint32_t cid = (uint32_t)w->node->config.self << 6 | w->index;
@@ -425,7 +321,7 @@ static bool make_record(struct worker *w, struct occ_run *r, nodeset *written_ou
         o.value.n = op_state_stored_bytes(&object->state);
         p->record_at = r->record.n;
         p->record_n = occ_object_bytes(&o);
-        uint8_t *at = occ_buffer_add(&r->record, p->record_n);
+        uint8_t *at = buffer_add(&r->record, p->record_n);
         uint8_t *value = at + p->record_n - o.value.n;
         uint8_t vflags = 0;
         if (object->state.present) {
@@ -451,7 +347,7 @@ static bool make_record(struct worker *w, struct occ_run *r, nodeset *written_ou
 static void store_here(struct worker *w, struct occ_run *r, bool as_home)
 {
     uint8_t self = w->node->config.self;
-    for (uint32_t i = 0; i < r->objects_n; i++) {
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         struct occ_place *p = &r->places[i];
         struct occ_object o;
         bool here = as_home ? p->home == self : nodeset_has(p->backups, self);
@@ -461,7 +357,7 @@ static void store_here(struct worker *w, struct occ_run *r, bool as_home)
         struct bytes rest = bytes_of(r->record.at + p->record_at, p->record_n);
         bool whole = occ_object_take(&rest, &o);
         HK_ASSERT(whole);
-        occ_store(w, r->call->op.space, &o, r->objects[i].hash);
+        occ_store(w, r->call->op.space, &o, r->evaluation.objects[i].hash);
         p->locked = as_home ? false : p->locked;
     }
 }
@@ -470,32 +366,17 @@ static void store_here(struct worker *w, struct occ_run *r, bool as_home)
 
 static void finish(struct worker *w, struct occ_run *r)
 {
-    struct call *c = r->call;
-    struct answer answer = {.kind = ANSWER_OK};
-    for (uint32_t i = 0; i < r->request.ops_n; i++) {
-        uint16_t target = r->index[2 * i + 1];
-        r->versions[i] = r->objects[target != UINT16_MAX ? target : r->index[2 * i]].version;
-    }
-    if (r->verdict == TXN_CONFLICT) {
-        answer.kind = ANSWER_NIL;
-    } else if (r->verdict == TXN_UNAPPLIED) {
-        answer.kind = ANSWER_NUMBER;
-    } else if (!r->several) {
-        answer = r->answers[0];
-        c->version = answer.kind == ANSWER_ERROR ? 0 : r->versions[0];
-    }
+    struct answer answer;
+    evaluation_answer(&r->evaluation, &answer, &r->call->version);
     r->done = true;
-    call_finish(w, c, &answer);
+    call_finish(w, r->call, &answer);
 }
 
 void occ_fill(struct worker *w, const struct call *c, struct reply *reply)
 {
     const struct occ_run *r = run_of(w, c);
-    uint8_t kind = reply->answer.kind;
-    if (r->several && r->done && (kind == ANSWER_OK || kind == ANSWER_NUMBER)) {
-        reply->answers = r->answers;
-        reply->versions = r->versions;
-        reply->answers_n = r->request.ops_n;
+    if (r->done) {
+        evaluation_reply(&r->evaluation, reply);
     }
 }
 
@@ -519,7 +400,9 @@ static void evaluated(struct worker *w, struct occ_run *r)
 {
     struct occ_effects fx = {.n = 0};
     nodeset written, backups;
-    int err = evaluate(w, r);
+    uint32_t most = w->node->config.spaces[r->call->op.space].store.value_bytes_max;
+    r->wall_ms = w->wall_ms;
+    int err = evaluation_run(&r->evaluation, most, w->wall_ms, fill_objects, r);
     if (err != HK_OK) {
         send_all(w, r, r->machine.locked, OCC_MSG_UNLOCK);
         r->machine = (struct occ_txn){.state = OCC_IDLE};
@@ -602,7 +485,7 @@ static bool take_values(struct occ_run *r, const struct msg *msg, uint8_t from)
 {
     struct bytes rest = msg->value;
     struct occ_object o;
-    for (uint32_t i = 0; i < r->objects_n; i++) {
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         if (r->places[i].home != from) {
             continue;
         }
@@ -610,7 +493,7 @@ static bool take_values(struct occ_run *r, const struct msg *msg, uint8_t from)
             return false;
         }
         if (o.value.n > 0) {
-            memcpy(occ_buffer_add(&r->values, o.value.n), o.value.at, o.value.n);
+            memcpy(buffer_add(&r->values, o.value.n), o.value.at, o.value.n);
         }
         note(r, i, &o);
     }
@@ -640,7 +523,7 @@ void occ_answer_message(struct worker *w, const struct msg *msg, uint8_t from)
         good = false;
     }
     uint64_t newest = 0;
-    for (uint32_t i = 0; i < r->objects_n; i++) {
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         newest = r->places[i].version > newest ? r->places[i].version : newest;
     }
     w->occs->clock =

@@ -4,13 +4,8 @@
 #define HORKOS_NODE_OCC_H
 
 #include "engine/occ/occ.h"
+#include "node/evaluate.h"
 #include "node/internal.h"
-
-/* Memory that is kept from one transaction to the next. */
-struct occ_buffer {
-    uint8_t *at;
-    uint32_t n, capacity;
-};
 
 /* What was found of an object, beside struct txn_object. */
 struct occ_place {
@@ -30,40 +25,32 @@ struct occ_run {
     struct occ_txn machine;
     uint32_t gen;
     uint32_t locker; /* what its locks say: not 0, and no other transaction's of the cluster */
-    struct txn_request request;
-    struct txn_object *objects;
-    struct occ_place *places;
-    uint16_t *index;
-    struct answer *answers;
-    uint64_t *versions;
-    uint32_t objects_n;
+    struct evaluation evaluation;
+    struct occ_place *places;    /* of its objects */
     nodeset homes, locks, reads; /* of other nodes */
+    uint64_t wall_ms;            /* at which it is evaluated */
     uint32_t tries;
-    uint8_t verdict;
-    bool several;
     bool own_bytes; /* nothing points into the client's request any more */
     bool done;
-    struct occ_buffer arrays, copy, values, memory, record;
+    struct buffer placed, copy, values, record;
 };
 
 /* Of a worker; NULL: no space is sharded. */
 struct occs {
     struct occ_run *runs; /* calls_max of them, as worker.calls_memory */
-    struct occ_buffer out, values;
+    struct buffer out, values;
     struct occ_object *objects; /* of a message: TXN_OBJECTS_MAX */
     uint64_t *hashes;
     uint64_t clock; /* of versions: above all that were seen */
 };
 
-uint8_t *occ_buffer_add(struct occ_buffer *b, uint32_t bytes);
-
 /* ---- occ_home.c: objects in this node's store. False: it is locked by another. ---- */
 /* Locks an object, which need not exist, and reads it: *object_out, whose value is appended to
  * values and lies there. */
 bool occ_lock(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, uint32_t locker,
-              struct occ_buffer *values, struct occ_object *object_out);
+              struct buffer *values, struct occ_object *object_out);
 bool occ_read(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
-              struct occ_buffer *values, struct occ_object *object_out);
+              struct buffer *values, struct occ_object *object_out);
 /* Whether it is unlocked, and still at that version. */
 bool occ_holds(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, uint64_t version);
 void occ_unlock(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, uint32_t locker);

@@ -3,27 +3,9 @@
  * exists is a tombstone without a version. */
 #include "node/occ.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-
-uint8_t *occ_buffer_add(struct occ_buffer *b, uint32_t bytes)
-{
-    if (bytes > b->capacity - b->n) {
-        uint64_t capacity = b->capacity < 256 ? 256 : b->capacity;
-        while (capacity < (uint64_t)b->n + bytes) {
-            capacity *= 2;
-        }
-        HK_ASSERT(capacity <= UINT32_MAX);
-        uint8_t *at = realloc(b->at, capacity);
-        HK_ASSERT(at != NULL); /* as of outboxes: bounded, and nothing goes on without it */
-        b->at = at;
-        b->capacity = (uint32_t)capacity;
-    }
-    b->n += bytes;
-    return b->at + b->n - bytes;
-}
 
 static void see_version(struct worker *w, uint64_t version)
 {
@@ -33,21 +15,21 @@ static void see_version(struct worker *w, uint64_t version)
 
 /* The value's bytes move to `values`, where they stay when the lock is gone. */
 static void keep(struct worker *w, const struct key_meta *meta, struct bytes value,
-                 struct occ_buffer *values, struct occ_object *o)
+                 struct buffer *values, struct occ_object *o)
 {
     see_version(w, meta->ts);
     o->version = meta->ts;
     o->flags = (meta->flags & KEY_TOMBSTONE) != 0 ? OCC_ABSENT : meta->flags & KEY_VALUE_FLAGS;
     o->value = bytes_of(NULL, 0);
     if ((meta->flags & KEY_TOMBSTONE) == 0 && value.n > 0) {
-        uint8_t *at = occ_buffer_add(values, value.n);
+        uint8_t *at = buffer_add(values, value.n);
         memcpy(at, value.at, value.n);
         o->value = bytes_of(at, value.n);
     }
 }
 
 bool occ_lock(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, uint32_t locker,
-              struct occ_buffer *values, struct occ_object *o)
+              struct buffer *values, struct occ_object *o)
 {
     struct store_ref ref;
     struct key_meta meta = {.flags = KEY_TOMBSTONE};
@@ -73,7 +55,7 @@ bool occ_lock(struct worker *w, uint8_t space, struct bytes key, uint64_t hash, 
 }
 
 bool occ_read(struct worker *w, uint8_t space, struct bytes key, uint64_t hash,
-              struct occ_buffer *values, struct occ_object *o)
+              struct buffer *values, struct occ_object *o)
 {
     struct store_value v = {.found = false};
     int err = store_read(w->node->spaces[space].store, w->threads[space], key, hash, w->scratch,
@@ -166,7 +148,7 @@ static uint32_t take_objects(struct worker *w, const struct msg *msg)
 }
 
 /* Locks first, then reads, then, if there were several reads, another look at each (O2). */
-static bool execute(struct worker *w, const struct msg *msg, uint32_t n, struct occ_buffer *values)
+static bool execute(struct worker *w, const struct msg *msg, uint32_t n, struct buffer *values)
 {
     struct occs *occs = w->occs;
     uint32_t locker = (uint32_t)msg->arg, reads = 0;
@@ -211,7 +193,7 @@ static void take_execute(struct worker *w, const struct msg *msg, uint8_t from)
 {
     struct occs *occs = w->occs;
     uint32_t n = take_objects(w, msg);
-    struct occ_buffer *values = &occs->values;
+    struct buffer *values = &occs->values;
     values->n = 0;
     if (!execute(w, msg, n, values)) {
         unlock_all(w, msg, n);
@@ -224,7 +206,7 @@ static void take_execute(struct worker *w, const struct msg *msg, uint8_t from)
         o.key = bytes_of(NULL, 0);
         o.value.at = values->at + (uintptr_t)o.value.at;
         o.flags &= (uint8_t)~OCC_LOCK;
-        (void)occ_object_put(occ_buffer_add(&occs->out, occ_object_bytes(&o)), &o);
+        (void)occ_object_put(buffer_add(&occs->out, occ_object_bytes(&o)), &o);
     }
     answer(w, msg, from, OCC_MSG_EXECUTED, true, bytes_of(occs->out.at, occs->out.n));
 }

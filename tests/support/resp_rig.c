@@ -193,7 +193,8 @@ static void evaluate_txn(struct rig *rig, uint32_t space, const struct txn_reque
         answer.number = rig->fail_with;
     if (answer.number == HK_OK) {
         n = txn_objects(txn, hash, NULL, e->objects, TXN_OBJECTS_MAX, e->index);
-        answer.number = n == 0 ? HK_ERR_TOOBIG : HK_OK;
+        answer.number = n == UINT32_MAX ? HK_ERR_TOOBIG : HK_OK;
+        n = n == UINT32_MAX ? 0 : n;
     }
     for (uint32_t i = 0; i < n; i++)
         load(rig, keys, &e->objects[i]);

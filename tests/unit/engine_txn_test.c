@@ -143,7 +143,7 @@ static void test_objects_once_in_order(void **state)
     assert_true(bytes_equal(w.objects[0].key, text("b")));
     assert_true(bytes_equal(w.objects[3].key, text("w")));
     assert_int_equal(w.objects[1].hash, weak_hash(NULL, text("a")));
-    assert_int_equal(txn_objects(&w.txn, weak_hash, NULL, w.objects, 3, w.index), 0);
+    assert_int_equal(txn_objects(&w.txn, weak_hash, NULL, w.objects, 3, w.index), UINT32_MAX);
 }
 
 static void test_objects_many(void **state)
@@ -166,7 +166,8 @@ static void test_objects_many(void **state)
         assert_int_equal(index[2 * i], i);
     }
     txn.watches_n = 1;
-    assert_int_equal(txn_objects(&txn, weak_hash, NULL, objects, TXN_OBJECTS_MAX, index), 0);
+    assert_int_equal(txn_objects(&txn, weak_hash, NULL, objects, TXN_OBJECTS_MAX, index),
+                     UINT32_MAX);
     ops[TXN_OPS_MAX - 1] = op_of(OP_GET, "17", "");
     assert_int_equal(txn_objects(&txn, weak_hash, NULL, objects, TXN_OBJECTS_MAX, index),
                      TXN_OBJECTS_MAX);
