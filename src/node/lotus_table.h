@@ -51,6 +51,10 @@ bool lotus_table_wound(struct lotus_table *table, uint32_t status, uint64_t gene
 void lotus_table_end(struct lotus_table *table, struct store_thread *thread,
                      struct lotus_holder *holder);
 
+/* Whether it owns X on that row: it may write it. */
+bool lotus_table_owns(const struct lotus_table *table, const struct lotus_holder *holder,
+                      struct bytes key);
+
 enum table_word {
     TABLE_DONE,
     TABLE_WAITS,
@@ -129,7 +133,9 @@ struct lotus_lock_row {
     bool infinite; /* GAP(+inf): no key */
     struct bytes key;
     uint8_t mode, state; /* enum lock_mode, lock_state */
+    uint8_t try_state;   /* enum try_state, of its status word */
     uint32_t status;
+    uint64_t generation; /* of the try, as lotus_table_wound takes it */
     struct lock_age age;
 };
 void lotus_table_locks(const struct lotus_table *table, uint32_t most,

@@ -16,6 +16,7 @@
 #include "base/pieces.h"
 #include "base/nodeset.h"
 #include "engine/engine.h"
+#include "engine/lotus/lock.h"
 #include "engine/op.h"
 #include "engine/txn.h"
 #include "engine/zeus/own.h"
@@ -386,6 +387,30 @@ void node_pipes_look(struct node *node, uint32_t space, struct pipes_look *look_
  * 0: it has none yet. Any thread. */
 struct slot_home node_home(const struct node *node, uint32_t space, uint32_t slot);
 uint64_t node_map_version(const struct node *node, uint32_t space);
+
+/* Who owns and who waits for which lock at this memory server, in a space whose rows are in tables
+ * (docs/protocols/lotus.md): calls `each` for every request of up to `most` locks, those of a lock
+ * one after the other, owners and waiters. `each` may not touch the node: the lock is latched. A
+ * moment's truth of each lock, not of all. Any thread. HK_ERR_INVALID: no such space. */
+struct node_lock {
+    bool gap;            /* the interval below the key, and not the row */
+    bool infinite;       /* the one behind the last row: no key */
+    struct bytes key;    /* good during the call only */
+    uint8_t mode;        /* enum lock_mode: that it owns, or waits for ... */
+    uint8_t state;       /* ... as enum lock_state says */
+    uint8_t try_state;   /* enum try_state, of the whole try at this server */
+    uint8_t coordinator; /* its node, ... */
+    uint8_t worker;      /* ... and worker there */
+    struct lock_age age; /* of the transaction: less is older */
+    uint64_t id;         /* of the try, for node_kill */
+};
+typedef void node_lock_fn(void *context, const struct node_lock *lock);
+int node_locks(struct node *node, uint32_t space, uint32_t most, node_lock_fn *each, void *context)
+    __attribute__((warn_unused_result));
+/* Ends a try that is not prepared, as an older transaction may: its coordinator begins another one.
+ * Any thread. HK_ERR_INVALID: no such space; HK_ERR_NOTFOUND: it is over; HK_ERR_CONDITION: it is
+ * prepared, and ends with its outcome only. */
+int node_kill(struct node *node, uint32_t space, uint64_t id) __attribute__((warn_unused_result));
 
 /* Asserts the invariants of everything that this worker holds, and of the view machine on worker
  * 0 (after every poll in simulation). */

@@ -35,6 +35,7 @@ enum lotus_rule {
     LOTUS_RULE_PREPARED,     /* P5 */
     LOTUS_RULE_WRITE_FIRST,  /* P6 */
     LOTUS_RULE_GONE,         /* a coordinator that is gone: its tries end; liveness */
+    LOTUS_RULE_GOES_ON,      /* P9 */
     LOTUS_RULE_WOUND_TOLD,   /* P7: a parked request of a wounded try is answered; liveness */
     LOTUS_RULE_SCAN_MAP,     /* R1 */
     LOTUS_RULES
@@ -71,7 +72,7 @@ extern const struct engine_ops lotus_ops; /* ENGINE_TABLES */
  * the word of an answer. ---- */
 
 enum lotus_kind {
-    LOTUS_MSG_EXECUTE = 1, /* value: a head, items */
+    LOTUS_MSG_EXECUTE = 1, /* arg: 1: not the first of its try here (P9); value: a head, items */
     LOTUS_MSG_EXECUTED,    /* value: rows */
     LOTUS_MSG_WHOLE,       /* value: a head, a request */
     LOTUS_MSG_FINISH,      /* value: rows to be written */
@@ -103,6 +104,12 @@ enum lotus_told { LOTUS_TOLD_NO, LOTUS_TOLD_PREPARED, LOTUS_TOLD_COMMITTED, LOTU
 /* Why the message cannot come from a correct member, or NULL. Looks at every byte: what takes a
  * message apart may assert. How large rows may be is the store's matter. */
 const char *lotus_msg_invalid(const struct msg *msg);
+
+/* lock_age.who: number counts the transactions of a worker, 48 bits of it. */
+static inline uint64_t lotus_who(uint8_t node, uint8_t worker, uint64_t number)
+{
+    return (uint64_t)node << 56 | (uint64_t)worker << 48 | (number & UINT64_C(0xffffffffffff));
+}
 
 /* What EXECUTE and WHOLE begin with. */
 struct lotus_head {
