@@ -76,8 +76,9 @@ enum lotus_kind {
     LOTUS_MSG_EXECUTED,    /* value: rows */
     LOTUS_MSG_WHOLE,       /* value: a head, a request */
     LOTUS_MSG_FINISH,      /* value: rows to be written */
-    LOTUS_MSG_DONE,        /* value: answers (WHOLE) */
-    LOTUS_MSG_PREPARE,     /* arg: number; value: participants (8 bytes), rows to be written */
+    LOTUS_MSG_DONE,        /* value: answers (WHOLE, if the word is OK) */
+    LOTUS_MSG_PREPARE,     /* arg: number, from 1; value: participants (8 bytes: two or more), rows
+                              to be written */
     LOTUS_MSG_PREPARED,
     LOTUS_MSG_COMMIT,
     LOTUS_MSG_ABORT,
@@ -101,8 +102,14 @@ enum lotus_word {
 };
 enum lotus_told { LOTUS_TOLD_NO, LOTUS_TOLD_PREPARED, LOTUS_TOLD_COMMITTED, LOTUS_TOLDS };
 
+/* Points, ranges, and ranges that are watched. */
+#define LOTUS_ITEMS_MAX (TXN_OBJECTS_MAX + TXN_OPS_MAX + TXN_OBJECTS_MAX)
+/* Rows that one transaction writes. */
+#define LOTUS_WRITES_MAX (TXN_OBJECTS_MAX + TXN_SCANNED_MAX)
+
 /* Why the message cannot come from a correct member, or NULL. Looks at every byte: what takes a
- * message apart may assert. How large rows may be is the store's matter. */
+ * message apart may assert. How large rows may be, and whether a request's operations make sense
+ * (txn_check), is the store's matter. Fields that a kind does not name are 0. */
 const char *lotus_msg_invalid(const struct msg *msg);
 
 /* lock_age.who: number counts the transactions of a worker, 48 bits of it. */
@@ -124,7 +131,7 @@ void lotus_head_take(struct bytes *rest, struct lotus_head *head_out);
 enum {
     LOTUS_ITEM_RANGE = 1,
     LOTUS_ITEM_REVERSE = 2, /* a range, from its end */
-    LOTUS_ITEM_KEYS = 4,    /* rows without values */
+    LOTUS_ITEM_KEYS = 4,    /* rows without values, but for the 8 bytes of a deadline */
 };
 struct lotus_item {
     uint8_t mode; /* enum lock_mode of the rows */
@@ -141,11 +148,11 @@ bool lotus_item_take(struct bytes *rest, struct lotus_item *item_out);
 
 enum {
     LOTUS_ROW_ABSENT = 0x40, /* there is no such row (any more) */
-    LOTUS_ROW_END = 0x80,    /* no row: the item's are over. Every item's rows end so */
+    LOTUS_ROW_END = 0x80,    /* no row: the item's are over. Every item's rows end so. One byte */
 };
 struct lotus_row {
     uint8_t flags;    /* KEY_VALUE_FLAGS of the value, and the above */
-    uint64_t version; /* absent: of its deletion, or 0 */
+    uint64_t version; /* absent: of its deletion, or 0. Below TXN_ABSENT */
     uint64_t hint;
     struct bytes key;   /* empty in rows of point items: the item's */
     struct bytes value; /* as stored (op_state_from_stored) */
@@ -154,19 +161,20 @@ uint32_t lotus_row_bytes(const struct lotus_row *row);
 uint8_t *lotus_row_put(uint8_t *at, const struct lotus_row *row);
 bool lotus_row_take(struct bytes *rest, struct lotus_row *row_out);
 
-/* A request as a whole: operations (pairs and ranges included), watches, flags. room: for
- * lotus_request_bytes. What is taken points into `rest` and into arrays of the caller's, of
- * TXN_OPS_MAX operations and TXN_OBJECTS_MAX watches. */
+/* A request as a whole: operations (pairs and ranges included), watches, flags (TXN_ACQUIRE is none
+ * of them). room: for lotus_request_bytes. What is taken points into `rest` (of WHOLE, behind the
+ * head) and into arrays of the caller's, of TXN_OPS_MAX operations and TXN_OBJECTS_MAX watches. */
 uint64_t lotus_request_bytes(const struct txn_request *request);
 uint8_t *lotus_request_put(uint8_t *at, const struct txn_request *request);
 void lotus_request_take(struct bytes rest, uint8_t space, struct op *ops, struct txn_watch *watches,
                         struct txn_request *request_out);
 
-/* DONE of a WHOLE: the verdict, and an answer and a version for each operation. */
-uint64_t lotus_answers_bytes(const struct answer *answers, uint32_t n);
-uint8_t *lotus_answers_put(uint8_t *at, uint8_t verdict, const struct answer *answers,
+/* DONE of a WHOLE: the verdict (not TXN_NO_MEMORY), and an answer and a version for each operation.
+ * With TXN_CONFLICT answers and versions are not looked at. */
+uint64_t lotus_answers_bytes(enum txn_verdict verdict, const struct answer *answers, uint32_t n);
+uint8_t *lotus_answers_put(uint8_t *at, enum txn_verdict verdict, const struct answer *answers,
                            const uint64_t *versions, uint32_t n);
-/* False: they are not answers to n operations. */
+/* False: they are not answers to n operations. TXN_CONFLICT: all are NIL. */
 bool lotus_answers_take(struct bytes rest, uint32_t n, uint8_t *verdict_out,
                         struct answer *answers_out, uint64_t *versions_out);
 
