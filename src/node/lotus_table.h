@@ -13,12 +13,18 @@
 
 struct lotus_table;
 
+/* A row's value in the store begins with so many bytes of the table's own: the store's
+ * value_bytes_max counts them. */
+#define LOTUS_ROW_HEAD 16u
+
 struct lotus_table_config {
     const struct lotus_config *lotus; /* defaults filled in */
     struct store *store;
     uint32_t statuses_n; /* holders that there may be at a time, of all workers */
-    /* The holder with that status is to step again, or to learn that it is WOUNDED. Called with no
-     * latch held; perhaps more than once, perhaps for nothing; never for the one that steps. */
+    /* The holder with that status is to step again, or to learn that it is WOUNDED. Perhaps more
+     * than once, perhaps for nothing, perhaps before the step that waits has returned; never for
+     * the one that steps. Only makes a note for the holder's worker: it calls nothing of the
+     * table, since of a step that wakes many the last are called under a latch. */
     void (*woken)(void *context, uint32_t status, uint64_t generation);
     void *context;
 };
@@ -36,6 +42,7 @@ struct lotus_holder {
     uint32_t first;      /* the table's: its requests */
     uint32_t locks;      /* how many */
     uint32_t waits;      /* the request that waits; 0: none */
+    uint32_t gap;        /* of a gap, while an insertion into it lasts; 0: none */
 };
 
 /* Age set: a try begins. */
@@ -64,10 +71,14 @@ enum table_word {
     TABLE_NOMEM,
 };
 
+/* Brings the lock and (hint not 0) the row towards the cache: for all items of a batch, before the
+ * first is stepped. */
+void lotus_table_prefetch(const struct lotus_table *table, struct bytes key, uint64_t hint);
+
 /* Locks the row and reads it: *row_out without its key, its value in place (good until the thread's
  * next store_quiescent or the holder's next lotus_table_write) or in `buffer` (STORE_INLINE_MAX
  * bytes, aligned to 8). With LOCK_X a row that is not there has a ghost afterwards. values: false:
- * only version, flags and hint. */
+ * version, flags and hint, and of the value no more than the 8 bytes of a deadline. */
 enum table_word lotus_table_point(struct lotus_table *table, struct store_thread *thread,
                                   struct lotus_holder *holder, struct bytes key, uint64_t hint,
                                   enum lock_mode mode, bool values, void *buffer,
@@ -90,9 +101,14 @@ enum table_word lotus_table_scan(struct lotus_table *table, struct store_thread 
                                  struct lotus_row *row_out, bool *more_out);
 void lotus_scan_end(struct lotus_scan *scan, struct store_thread *thread);
 
+/* Makes sure that lotus_table_write of that row will find memory: before lotus_table_prepare. Good
+ * for one write; what is not used goes with the try. TABLE_REFUSED: the holder does not own X on
+ * it. TABLE_TOOBIG: the store takes no such value; TABLE_NOMEM. */
+enum table_word lotus_table_reserve(struct lotus_table *table, struct store_thread *thread,
+                                    struct lotus_holder *holder, const struct lotus_row *row);
 /* Writes a row (key, value, flags, version; LOTUS_ROW_ABSENT: it becomes a ghost) that the holder
- * has X on: PREPARED. TABLE_DONE or TABLE_NOMEM: memory for it can be made sure of before, with
- * lotus_table_reserve. now_us: for the ghost's grace. */
+ * has X on: PREPARED. TABLE_DONE, and nothing else after lotus_table_reserve; without it also what
+ * that answers. now_us: for the ghost's grace. */
 enum table_word lotus_table_write(struct lotus_table *table, struct store_thread *thread,
                                   struct lotus_holder *holder, const struct lotus_row *row,
                                   uint64_t now_us);
@@ -112,7 +128,10 @@ bool lotus_table_next(const struct lotus_table *table, struct store_thread *thre
 /* Lock requests of rows and gaps, whose key is in the slot, are none: nobody of whom a row moves is
  * surprised. */
 bool lotus_table_slot_idle(const struct lotus_table *table, uint32_t slot);
-/* Puts a row in without a lock, or takes its entry out: of a slot that nobody else touches. */
+/* Puts a row in without a lock, or takes its entry out: of a slot that nobody else touches.
+ * TABLE_WAITS: somebody has a lock of the gap that it comes into (or of the row or gap that goes):
+ * again later. The gap may be another slot's, and have been scanned before the slot came here: the
+ * row would halve it, and what was scanned would be guarded by nobody (N3). */
 enum table_word lotus_table_put(struct lotus_table *table, struct store_thread *thread,
                                 const struct lotus_row *row);
 enum table_word lotus_table_remove(struct lotus_table *table, struct store_thread *thread,
