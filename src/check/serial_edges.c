@@ -74,12 +74,20 @@ static bool connect_tail(struct serial *s, const struct key_part *key, struct ta
 static bool connect_read(struct serial *s, const struct key_part *key, const struct saw *read,
                          struct tail *tail)
 {
+    if (read->idle) {
+        return true;
+    }
+    if (read->position == 0 && read->value != 0) {
+        /* What stands in no order is before nobody's write. */
+        const struct written *write = serial_find(s, key, read->value);
+        return connect(s, write->txn, read->txn, EDGE_WR, key->key);
+    }
     if (read->position > 0 &&
         !connect(s, writer(s, key, read->position), read->txn, EDGE_WR, key->key)) {
         return false;
     }
-    if (read->position < key->order_n) {
-        return connect(s, read->txn, writer(s, key, read->position + 1), EDGE_RW, key->key);
+    if (read->latest < key->order_n) {
+        return connect(s, read->txn, writer(s, key, read->latest + 1), EDGE_RW, key->key);
     }
     if (tail->empty) {
         return true;
@@ -212,6 +220,7 @@ static bool connect_times(struct serial *s, struct sorted *ends)
 
 enum check_result serial_connect(struct serial *s)
 {
+    graph_deinit(&s->graph);
     graph_init(&s->graph, (uint32_t)s->history->n);
     struct sorted *sorted = calloc(s->history->n + 1, sizeof *sorted);
     bool made = sorted != NULL && connect_keys(s);

@@ -67,6 +67,7 @@ static enum check_result resolve_read(struct serial *s, const struct key_part *k
                              read->txn, last->value, last->txn);
     }
     read->position = read->list_n;
+    read->latest = read->position;
     return CHECK_ACCEPTED;
 }
 

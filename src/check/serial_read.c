@@ -29,6 +29,11 @@ static int compare_writes(const void *left, const void *right)
     return order != 0 ? order : compare_u64(a->txn, b->txn);
 }
 
+static bool is_write(const struct txn_op *op)
+{
+    return op->kind == TXN_WRITE || op->kind == TXN_ERASE;
+}
+
 static bool allocate(struct serial *s)
 {
     size_t n = s->history->n;
@@ -37,6 +42,15 @@ static bool allocate(struct serial *s)
     for (size_t i = 0; i < n; i++) {
         HK_ASSERT(txn_invalid(&s->history->txns[i], s->history->recording) == NULL);
         accesses += s->history->txns[i].ops_n;
+    }
+    if (!serial_universe(s)) {
+        return false;
+    }
+    for (size_t i = 0; s->universe != NULL && i < n; i++) {
+        const struct txn *txn = &s->history->txns[i];
+        for (uint32_t j = 0; j < txn->ops_n; j++) {
+            accesses += txn->ops[j].kind == TXN_RANGE ? serial_range(s, (uint32_t)i, j, false) : 0;
+        }
     }
     HK_ASSERT(accesses < UINT32_MAX);
     s->accesses = calloc(accesses + 1, sizeof *s->accesses);
@@ -55,8 +69,11 @@ static void list_accesses(struct serial *s)
         const struct txn *txn = &s->history->txns[i];
         s->live[i] = txn->outcome == TXN_COMMITTED;
         for (uint32_t j = 0; j < txn->ops_n; j++) {
-            if (s->live[i] || txn->ops[j].kind == TXN_WRITE) {
-                s->accesses[s->accesses_n++] = (struct access){txn->ops[j].key, (uint32_t)i, j};
+            const struct txn_op *op = &txn->ops[j];
+            if (op->kind == TXN_RANGE && s->live[i]) {
+                (void)serial_range(s, (uint32_t)i, j, true);
+            } else if (op->kind != TXN_RANGE && (s->live[i] || is_write(op))) {
+                s->accesses[s->accesses_n++] = (struct access){op->key, op->value, (uint32_t)i, j};
             }
         }
     }
@@ -98,15 +115,48 @@ static enum check_result read_version(struct serial *s, const struct access *a, 
     const struct txn_op *op = op_of(s, a);
     size_t writes_n = s->writes_n - own->writes;
     if (writes_n > 0) {
-        return op->value == s->writes[s->writes_n - 1].value ? CHECK_ACCEPTED
-                                                             : refuse_internal(s, a);
+        return a->value == s->writes[s->writes_n - 1].value ? CHECK_ACCEPTED
+                                                            : refuse_internal(s, a);
     }
-    if (own->saw != NULL) {
-        return op->value == own->saw->op->value && op->version == own->saw->op->version
-                   ? CHECK_ACCEPTED
-                   : refuse_internal(s, a);
+    uint64_t version = op->kind == TXN_RANGE ? 0 : op->version;
+    if (own->saw == NULL) {
+        note_saw(s, own, (struct saw){.value = a->value, .version = version, .txn = a->txn});
+        return CHECK_ACCEPTED;
     }
-    note_saw(s, own, (struct saw){.op = op, .txn = a->txn});
+    if (a->value != own->saw->value ||
+        (version != 0 && own->saw->version != 0 && version != own->saw->version)) {
+        return refuse_internal(s, a);
+    }
+    own->saw->version = version != 0 ? version : own->saw->version;
+    return CHECK_ACCEPTED;
+}
+
+static struct written written_of(const struct serial *s, const struct access *a,
+                                 const struct own *own)
+{
+    const struct txn_op *op = op_of(s, a);
+    bool erases = op->kind == TXN_ERASE;
+    return (struct written){.value = erases ? 0 : op->value,
+                            .version = op->version,
+                            .txn = a->txn,
+                            .erases = erases,
+                            .after = erases && own->saw != NULL ? own->saw->value : 0};
+}
+
+/* What the transaction leaves of the key is its last write of it. Nothing is left of a row that it
+ * made and erased. */
+static enum check_result end_run(struct serial *s, const struct access *a, const struct own *own)
+{
+    if (s->writes_n == own->writes) {
+        return CHECK_ACCEPTED;
+    }
+    struct written *last = &s->writes[s->writes_n - 1];
+    bool absent = own->saw != NULL && own->saw->value == 0;
+    last->last = !last->erases || last->version != 0 || !absent;
+    bool placed = last->version != 0 || (last->erases && (absent || last->after != 0));
+    if (s->history->recording == TXN_VERSIONS && s->live[a->txn] && !placed) {
+        return serial_give_up(s, a->key, "T%" PRIu32 " committed a write of no version", a->txn);
+    }
     return CHECK_ACCEPTED;
 }
 
@@ -143,9 +193,9 @@ static enum check_result read_run(struct serial *s, const struct access *a, size
     struct own own = {.writes = s->writes_n};
     for (size_t i = 0; i < n; i++) {
         const struct txn_op *op = op_of(s, &a[i]);
-        if (op->kind == TXN_WRITE) {
-            s->writes[s->writes_n++] =
-                (struct written){.value = op->value, .version = op->version, .txn = a[i].txn};
+        if (is_write(op)) {
+            s->writes[s->writes_n] = written_of(s, &a[i], &own);
+            s->writes_n++;
             continue;
         }
         enum check_result result = s->history->recording == TXN_LISTS
@@ -155,15 +205,7 @@ static enum check_result read_run(struct serial *s, const struct access *a, size
             return result;
         }
     }
-    if (s->writes_n == own.writes) {
-        return CHECK_ACCEPTED;
-    }
-    struct written *last = &s->writes[s->writes_n - 1];
-    last->last = true;
-    if (s->history->recording == TXN_VERSIONS && s->live[a->txn] && last->version == 0) {
-        return serial_give_up(s, a->key, "T%" PRIu32 " committed a write of no version", a->txn);
-    }
-    return CHECK_ACCEPTED;
+    return end_run(s, a, &own);
 }
 
 static enum check_result read_key(struct serial *s, struct key_part *key)
@@ -185,7 +227,7 @@ static enum check_result read_key(struct serial *s, struct key_part *key)
     struct written *writes = &s->writes[key->writes];
     qsort(writes, key->writes_n, sizeof *writes, compare_writes);
     for (size_t i = 1; i < key->writes_n; i++) {
-        if (writes[i].value == writes[i - 1].value) {
+        if (writes[i].value == writes[i - 1].value && writes[i].value != 0) {
             return serial_give_up(s, key->key, "%" PRIu64 " is written twice", writes[i].value);
         }
     }

@@ -96,10 +96,29 @@ struct shape {
     size_t keyed;
     uint64_t key; /* of the first dependency that has one */
     bool one_key; /* all that have a key have this one */
+    bool phantom; /* a range missed what another transaction put into it, or took out */
 };
+
+/* Whether the transaction read the key, or that it was absent, by ranges alone. */
+static bool ranged(const struct txn *txn, uint64_t key)
+{
+    bool in = false;
+    for (uint32_t i = 0; i < txn->ops_n; i++) {
+        const struct txn_op *op = &txn->ops[i];
+        if (op->kind == TXN_READ && op->key == key) {
+            return false;
+        }
+        in = in || (op->kind == TXN_RANGE && op->key <= key && key < op->end);
+    }
+    return in;
+}
 
 static const char *nickname(const struct shape *shape, enum txn_anomaly anomaly, size_t length)
 {
+    bool all = shape->keyed == length;
+    if (shape->phantom && all && (anomaly == TXN_G_SINGLE || anomaly == TXN_G2)) {
+        return " (phantom)";
+    }
     switch (anomaly) {
     case TXN_G0:
         return " (dirty write)";
@@ -186,6 +205,8 @@ enum check_result serial_refuse_cycle(struct serial *s, enum txn_anomaly anomaly
             shape.key = shape.keyed == 0 ? d.key : shape.key;
             shape.one_key = shape.one_key && d.key == shape.key;
             shape.keyed++;
+            shape.phantom =
+                shape.phantom || (d.kind == EDGE_RW && ranged(&s->history->txns[d.from], d.key));
         }
     }
     add_line(report, "%s%s%s: a cycle of %zu transactions:", txn_anomaly_name(anomaly),

@@ -15,7 +15,7 @@ enum check_result serial_resolve_versions(struct serial *s, struct key_part *key
 {
     for (size_t i = 0; i < key->reads_n; i++) {
         struct saw *read = &s->reads[key->reads + i];
-        uint64_t value = read->op->value;
+        uint64_t value = read->value;
         if (value == 0) {
             continue;
         }
@@ -29,10 +29,10 @@ enum check_result serial_resolve_versions(struct serial *s, struct key_part *key
                                  "T%" PRIu32 " read %" PRIu64 ", which T%" PRIu32 " wrote over",
                                  read->txn, value, write->txn);
         }
-        if (write->version != 0 && write->version != read->op->version) {
-            return refuse_order(s, key, read->txn, write->txn, read->op->version);
+        if (write->version != 0 && read->version != 0 && write->version != read->version) {
+            return refuse_order(s, key, read->txn, write->txn, read->version);
         }
-        write->version = read->op->version;
+        write->version = read->version != 0 ? read->version : write->version;
         s->live[write->txn] = true;
     }
     return CHECK_ACCEPTED;
@@ -40,6 +40,7 @@ enum check_result serial_resolve_versions(struct serial *s, struct key_part *key
 
 struct place {
     uint64_t version;
+    bool behind; /* an erasure of the write of that version */
     size_t write;
 };
 
@@ -50,7 +51,30 @@ static int compare_places(const void *left, const void *right)
     if (a->version != b->version) {
         return a->version < b->version ? -1 : 1;
     }
+    if (a->behind != b->behind) {
+        return a->behind ? 1 : -1;
+    }
     return (a->write > b->write) - (a->write < b->write);
+}
+
+/* Where in the order of the key's writes it belongs; version 0: nobody knows. */
+static struct place place_of(const struct serial *s, const struct key_part *key, size_t i)
+{
+    const struct written *write = &s->writes[i];
+    if (write->version == 0 && write->after != 0) {
+        const struct written *erased = serial_find(s, key, write->after);
+        return (struct place){erased->version, true, i};
+    }
+    return (struct place){write->version, false, i};
+}
+
+static void note_wild(const struct serial *s, struct key_part *key, const struct written *write)
+{
+    const struct txn *txn = &s->history->txns[write->txn];
+    if (write->erases && write->last && txn->outcome != TXN_ABORTED &&
+        txn->begin_us < key->wild_us) {
+        key->wild_us = txn->begin_us;
+    }
 }
 
 enum check_result serial_order_versions(struct serial *s, struct key_part *key)
@@ -60,10 +84,14 @@ enum check_result serial_order_versions(struct serial *s, struct key_part *key)
         return CHECK_NOMEM;
     }
     size_t n = 0;
+    key->wild_us = UINT64_MAX;
     for (size_t i = key->writes; i < key->writes + key->writes_n; i++) {
         const struct written *write = &s->writes[i];
-        if (write->last && write->version != 0 && s->live[write->txn]) {
-            places[n++] = (struct place){write->version, i};
+        struct place place = place_of(s, key, i);
+        if (write->last && place.version != 0 && s->live[write->txn]) {
+            places[n++] = place;
+        } else {
+            note_wild(s, key, write);
         }
     }
     qsort(places, n, sizeof *places, compare_places);
@@ -71,7 +99,7 @@ enum check_result serial_order_versions(struct serial *s, struct key_part *key)
     key->order_n = n;
     enum check_result result = CHECK_ACCEPTED;
     for (size_t i = 0; i < n && result == CHECK_ACCEPTED; i++) {
-        if (i > 0 && places[i].version == places[i - 1].version) {
+        if (i > 0 && places[i].version == places[i - 1].version && !places[i].behind) {
             result = refuse_order(s, key, s->writes[places[i - 1].write].txn,
                                   s->writes[places[i].write].txn, places[i].version);
         }
@@ -81,9 +109,10 @@ enum check_result serial_order_versions(struct serial *s, struct key_part *key)
     free(places);
     for (size_t i = 0; i < key->reads_n && result == CHECK_ACCEPTED; i++) {
         struct saw *read = &s->reads[key->reads + i];
-        if (read->op->value != 0) {
-            read->position = serial_find(s, key, read->op->value)->position;
+        if (read->value != 0) {
+            read->position = serial_find(s, key, read->value)->position;
         }
+        read->latest = read->position;
     }
     return result;
 }

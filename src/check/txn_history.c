@@ -7,11 +7,38 @@
 #define LIST_SHOWN_MAX 8u
 #define OPS_SHOWN_MAX 12u
 
+static const char *range_invalid(const struct txn_op *op)
+{
+    if (op->end < op->key) {
+        return "a range ends before it begins";
+    }
+    if (op->limit != 0 && op->found_n > op->limit) {
+        return "a range found more than it may";
+    }
+    for (uint32_t i = 0; i < op->found_n; i++) {
+        const struct txn_found *found = &op->found[i];
+        if (found->key < op->key || found->key >= op->end ||
+            (i > 0 && found->key <= op->found[i - 1].key)) {
+            return "a range found what is not in it, or not in order";
+        }
+        if (found->value == 0) {
+            return "a range found a key without a value";
+        }
+    }
+    return NULL;
+}
+
 static const char *op_invalid(const struct txn_op *op, const struct txn *txn,
                               enum txn_recording recording)
 {
     if (op->kind == TXN_WRITE) {
         return op->value == 0 ? "a write has no number" : NULL;
+    }
+    if (op->kind == TXN_ERASE && recording == TXN_VERSIONS) {
+        return op->value != 0 ? "an erasure has a number" : NULL;
+    }
+    if (op->kind == TXN_RANGE && recording == TXN_VERSIONS) {
+        return txn->outcome == TXN_COMMITTED ? range_invalid(op) : NULL;
     }
     if (op->kind != TXN_READ) {
         return "the kind of an operation is out of range";
@@ -98,10 +125,31 @@ static void add_list(struct text *text, const struct txn_op *op)
     add(text, "]");
 }
 
+static void add_range(struct text *text, const struct txn_op *op, bool answered)
+{
+    add(text, "range %" PRIu64 "..%" PRIu64, op->key, op->end);
+    if (op->limit != 0) {
+        add(text, " %s %" PRIu32, op->reverse ? "last" : "first", op->limit);
+    }
+    add(text, answered ? " -> {" : "");
+    for (uint32_t i = 0; answered && i < op->found_n; i++) {
+        add(text, "%s%" PRIu64 "=%" PRIu64, i > 0 ? " " : "", op->found[i].key, op->found[i].value);
+    }
+    add(text, answered ? "}" : "");
+}
+
 static void add_op(struct text *text, const struct txn_op *op, bool answered,
                    enum txn_recording recording)
 {
     bool lists = recording == TXN_LISTS;
+    if (op->kind == TXN_RANGE) {
+        add_range(text, op, answered);
+        return;
+    }
+    if (op->kind == TXN_ERASE) {
+        add(text, "erase %" PRIu64, op->key);
+        return;
+    }
     add(text, "%s %" PRIu64, op->kind == TXN_READ ? "read" : lists ? "append" : "write", op->key);
     if (op->kind == TXN_READ && !answered) {
         return;

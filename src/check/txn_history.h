@@ -3,6 +3,7 @@
 #ifndef HORKOS_CHECK_TXN_HISTORY_H
 #define HORKOS_CHECK_TXN_HISTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,18 +26,38 @@ enum txn_outcome {
 enum txn_op_kind {
     TXN_READ,
     TXN_WRITE,
+    /* Of VERSIONS: */
+    TXN_ERASE, /* the key is absent from here on */
+    TXN_RANGE, /* reads every key of a range: those that were found, and that the others were
+                  absent */
+};
+
+/* What a range found of one key. */
+struct txn_found {
+    uint64_t key;
+    uint64_t value; /* a write's number */
 };
 
 /* Numbers name what is written; no two writes of a key have the same one. */
 struct txn_op {
-    uint64_t key;
-    uint64_t value;   /* WRITE: its number, not 0. READ of VERSIONS: the one seen; 0: none yet */
+    uint64_t key;     /* RANGE: the first */
+    uint64_t value;   /* WRITE: its number, not 0. READ of VERSIONS: the one seen; 0: absent, of
+                         whichever erasure, or from the beginning */
     uint64_t version; /* VERSIONS: later writes of a key have greater ones; not 0 of a write that
                              a committed transaction leaves, nor of a read of one. 0 in a write of
-                             unknown outcome: not known, unless a read knows it */
+                             unknown outcome: not known, unless a read knows it. 0 in an ERASE: not
+                             known; it follows the write that its transaction read before it, and
+                             a committed one must have read the key */
     const uint64_t *list; /* READ of LISTS: the numbers seen, the oldest first */
     uint32_t list_n;
     uint8_t kind; /* enum txn_op_kind */
+    /* RANGE: keys from `key` on that are less than `end`; of those that were present the first
+     * `limit`, or the last (reverse); limit 0: all. */
+    bool reverse;
+    uint32_t limit;
+    uint64_t end;
+    const struct txn_found *found; /* by key, rising, in either direction */
+    uint32_t found_n;
 };
 
 /* The operations stand in the order in which the transaction did them. Of transactions that did not
@@ -96,8 +117,9 @@ struct txn_report {
 
 /* NULL, or why the transaction cannot have been recorded by a sound recorder: a kind or an outcome
  * out of range, an end before the beginning, a time of UINT64_MAX - 1 or more, a write of 0, a
- * list that is NULL and not empty, or a read of VERSIONS of which only one of value and version
- * is 0. The checker asserts that it is NULL. */
+ * list that is NULL and not empty, a read of VERSIONS of which only one of value and version is 0,
+ * a range that found what is not in it, too much, or not in order. The checker asserts that it is
+ * NULL. */
 const char *txn_invalid(const struct txn *txn, enum txn_recording recording);
 
 /* "G-single", "duplicate elements", ...; "?" for a number that is no anomaly. */
@@ -111,9 +133,11 @@ void txn_history_print(const struct txn_history *history, FILE *to);
 /* Whether one order of the committed transactions, and of those of unknown outcome that were seen,
  * explains every read, and agrees with the order of each key's writes and with the level. Exact, in
  * O(n log n) for n reads, writes and elements of lists, as long as the versions of all writes that
- * took effect are known: a write of unknown version that no read knows is in no order.
- * CHECK_REFUSED: report->anomaly is set. CHECK_TOO_HARD: two writes have the same number, or a
- * committed one has no version; the text says which. */
+ * took effect are known: a write of unknown version that no read knows is in no order, and where a
+ * key may have been erased by one, that it was absent says nothing. Which erasure an absent key
+ * shows is found out (docs/CHECKERS.md, "Ranges and erasures").
+ * CHECK_REFUSED: report->anomaly is set. CHECK_TOO_HARD: two writes have the same number, a
+ * committed one has no version, or nothing tells which erasures were seen; the text says what. */
 enum check_result check_transactions(const struct txn_history *history, enum txn_level level,
                                      struct txn_report *report);
 

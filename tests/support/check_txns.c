@@ -72,12 +72,48 @@ static uint64_t parse_number(const char **text)
     return number;
 }
 
+static bool parse_char(const char **text, char wanted)
+{
+    bool is = **text == wanted;
+    *text += is;
+    return is;
+}
+
+static void parse_range(struct txns *t, const char **text, struct txn_op *op)
+{
+    op->end = parse_char(text, '-') ? parse_number(text) : op->key + 1;
+    op->reverse = **text == '>';
+    op->limit = parse_char(text, '<') || parse_char(text, '>') ? (uint32_t)parse_number(text) : 0;
+    op->found = &t->found[t->found_n];
+    HK_ASSERT(parse_char(text, '=') && parse_char(text, '{'));
+    while (!parse_char(text, '}')) {
+        HK_ASSERT(t->found_n < sizeof t->found / sizeof t->found[0]);
+        struct txn_found *found = &t->found[t->found_n++];
+        found->key = parse_number(text);
+        HK_ASSERT(parse_char(text, ':'));
+        found->value = parse_number(text);
+        op->found_n++;
+        (void)parse_char(text, ' ');
+    }
+}
+
 static void parse_op(struct txns *t, const char **text)
 {
     struct txn_op *op = new_op(t);
-    *op = (struct txn_op){.kind = **text == 'r' ? TXN_READ : TXN_WRITE};
+    *op = (struct txn_op){.kind = **text == 'r'   ? TXN_READ
+                                  : **text == 'e' ? TXN_ERASE
+                                  : **text == 's' ? TXN_RANGE
+                                                  : TXN_WRITE};
     (*text)++;
     op->key = parse_number(text);
+    if (op->kind == TXN_RANGE) {
+        parse_range(t, text, op);
+        return;
+    }
+    if (op->kind == TXN_ERASE) {
+        op->version = parse_char(text, '@') ? parse_number(text) : 0;
+        return;
+    }
     if (**text != '=') {
         return;
     }
@@ -151,10 +187,15 @@ static uint64_t version_of(const struct txn_history *history, const struct txn_o
     return write->version;
 }
 
+static bool is_write(const struct txn_op *op)
+{
+    return op->kind == TXN_WRITE || op->kind == TXN_ERASE;
+}
+
 static bool writes_later(const struct txn *txn, uint32_t i)
 {
     for (uint32_t j = i + 1; j < txn->ops_n; j++) {
-        if (txn->ops[j].kind == TXN_WRITE && txn->ops[j].key == txn->ops[i].key) {
+        if (is_write(&txn->ops[j]) && txn->ops[j].key == txn->ops[i].key) {
             return true;
         }
     }
@@ -164,7 +205,7 @@ static bool writes_later(const struct txn *txn, uint32_t i)
 static bool wrote_before(const struct txn *txn, uint32_t i)
 {
     for (uint32_t j = 0; j < i; j++) {
-        if (txn->ops[j].kind == TXN_WRITE && txn->ops[j].key == txn->ops[i].key) {
+        if (is_write(&txn->ops[j]) && txn->ops[j].key == txn->ops[i].key) {
             return true;
         }
     }
@@ -178,7 +219,43 @@ static bool brute_read(const struct txn_op *op, const struct brute_key *key, boo
         return op->list_n == key->list_n &&
                (op->list_n == 0 || memcmp(op->list, key->list, op->list_n * sizeof *op->list) == 0);
     }
-    return op->value == key->value && (own || op->version == key->version);
+    return op->value == key->value && (own || key->value == 0 || op->version == key->version);
+}
+
+/* Whether some range found what was written. */
+static bool was_found(const struct txn_history *history, const struct txn_op *write)
+{
+    for (size_t i = 0; i < history->n; i++) {
+        const struct txn *txn = &history->txns[i];
+        for (uint32_t j = 0; j < txn->ops_n && txn->outcome == TXN_COMMITTED; j++) {
+            const struct txn_op *op = &txn->ops[j];
+            for (uint32_t k = 0; op->kind == TXN_RANGE && k < op->found_n; k++) {
+                if (op->found[k].key == write->key && op->found[k].value == write->value) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+/* A range as people read it: from one of its ends on, key by key, until it has enough. */
+static bool brute_range(const struct txn_op *op, const struct brute_key *keys)
+{
+    uint32_t n = 0;
+    for (uint64_t i = 0; i < BRUTE_KEYS && (op->limit == 0 || n < op->limit); i++) {
+        uint64_t key = op->reverse ? BRUTE_KEYS - 1 - i : i;
+        if (key < op->key || key >= op->end || keys[key].value == 0) {
+            continue;
+        }
+        uint32_t at = op->reverse ? op->found_n - 1 - n : n;
+        if (n >= op->found_n || op->found[at].key != key ||
+            op->found[at].value != keys[key].value) {
+            return false;
+        }
+        n++;
+    }
+    return n == op->found_n;
 }
 
 /* Runs the transaction; false if a read or a version contradicts it. */
@@ -189,6 +266,12 @@ static bool brute_run(const struct brute *b, const struct txn *txn, struct brute
     memcpy(before, keys, sizeof before);
     for (uint32_t i = 0; i < txn->ops_n; i++) {
         const struct txn_op *op = &txn->ops[i];
+        if (op->kind == TXN_RANGE) {
+            if (txn->outcome == TXN_COMMITTED && !brute_range(op, keys)) {
+                return false;
+            }
+            continue;
+        }
         struct brute_key *key = &keys[op->key];
         if (op->kind == TXN_READ) {
             if (txn->outcome == TXN_COMMITTED &&
@@ -203,7 +286,19 @@ static bool brute_run(const struct brute *b, const struct txn *txn, struct brute
             continue;
         }
         bool last = !writes_later(txn, i);
+        if (op->kind == TXN_ERASE) {
+            if (op->version != 0 && op->version <= key->version) {
+                return false;
+            }
+            key->value = 0;
+            key->version = op->version != 0 ? op->version : key->version;
+            continue;
+        }
         uint64_t version = version_of(b->history, op);
+        if (last && version == 0 && was_found(b->history, op)) {
+            key->value = op->value;
+            continue;
+        }
         if (last && version == 0) {
             /* Nobody knows where it belongs, so nobody saw it. */
             *key = before[op->key];

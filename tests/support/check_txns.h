@@ -20,6 +20,8 @@ struct txns {
     size_t ops_max;
     size_t numbers_n;
     size_t numbers_max;
+    struct txn_found found[128]; /* of ranges */
+    size_t found_n;
 };
 
 void txns_init(struct txns *t, enum txn_recording recording, size_t txns_max, size_t ops_max,
@@ -27,7 +29,9 @@ void txns_init(struct txns *t, enum txn_recording recording, size_t txns_max, si
 void txns_deinit(struct txns *t);
 
 /* Adds a committed transaction. text: "r7=0 r7=5@2 w7=6@3 r8=[] r8=[1 2] w8=3": reads and writes of
- * key 7 with values and their versions (0 stands for none), and of key 8 with lists. */
+ * key 7 with values and their versions (0 stands for none), and of key 8 with lists. "e7", "e7@9":
+ * an erasure. "s2-9={3:17 5:20}", "s2-9<2={...}", "s2-9>2={...}": a range; the first two that are
+ * there; the last two. */
 struct txn *txns_add(struct txns *t, uint64_t begin_us, uint64_t end_us, uint32_t client,
                      const char *text);
 /* The same with another outcome; reads need no answer. */
