@@ -115,15 +115,18 @@ function(horkos_flip folder variable)
     set(${variable} ${result} PARENT_SCOPE)
 endfunction()
 
-# horkos_engines([LINKS ...]) makes a library of each folder under src/engine and sets
-# HORKOS_ENGINES to their names. Engines never link each other.
+# horkos_engines([EXCEPT <folder>...] [LINKS ...]) makes a library of each folder under src/engine
+# and sets HORKOS_ENGINES to their names. Engines never link each other, but what is not one.
 function(horkos_engines)
-    cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "LINKS")
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "EXCEPT;LINKS")
     file(GLOB entries LIST_DIRECTORIES true CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/engine/*)
     set(engines)
     foreach(entry IN LISTS entries)
         if(IS_DIRECTORY ${entry})
             get_filename_component(engine ${entry} NAME)
+            if(engine IN_LIST arg_EXCEPT)
+                continue()
+            endif()
             horkos_library(${engine} PATH src/engine/${engine} LINKS ${arg_LINKS})
             list(APPEND engines ${engine})
         endif()

@@ -17,11 +17,13 @@ uint16_t slot_crc16(struct bytes b);
 uint16_t slot_of_key(struct bytes key);
 
 enum home_state {
-    HOME_NONE = 0, /* there is no map yet */
+    HOME_NONE = 0, /* there is no map yet, or nobody who could be a home */
     HOME_STABLE,   /* the home alone decides */
-    HOME_MOVING,   /* keys go one by one from home to `to`; home is the gate */
+    HOME_MOVING,   /* keys go one by one from home to `to`, and home is the gate; or, where slots
+                      move as wholes, all of it goes there, and is at home until it is there */
     HOME_LOST,     /* the home is gone */
     HOME_EMPTYING, /* given up: everybody removes what he has of it */
+    HOME_GIVEN,    /* the home has got all of it, and serves it when everybody knows */
 };
 
 struct slot_home {

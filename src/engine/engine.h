@@ -55,7 +55,15 @@ enum ev_kind {
                   says that it is done, or nothing was to be done, or EFF_LATER */
     EV_MOVE,   /* key (ENGINE_HOMED): its slot is moving away from here, or being emptied, as
                   event.home says. Spare slot and EFF_LATER as with EV_HOT */
-    EV_SLOTS,  /* worker-wide flow (ENGINE_HOMED): something about slots, enum slots_code */
+    EV_SLOTS,  /* worker-wide flow (engine_has_map): something about slots, enum slots_code */
+};
+
+/* What a node is where nodes have roles (ENGINE_TABLES): whether it keeps rows, and whether it
+ * runs transactions. */
+enum node_role {
+    NODE_ROLE_BOTH,
+    NODE_ROLE_COMPUTE, /* becomes no home of slots */
+    NODE_ROLE_MEMORY,  /* runs no transactions of clients */
 };
 
 enum hot_code { HOT_ENTER, HOT_LEAVE };
@@ -73,6 +81,7 @@ struct event {
     uint8_t code;
     uint8_t from;  /* EV_MSG: the sender's node id */
     uint8_t self;  /* this node's id */
+    uint8_t role;  /* worker-wide flow: this node's, enum node_role */
     bool rmw;      /* EV_UPDATE: the new value, or the answer, depends on the old one */
     bool confirms; /* this process may confirm view->epoch (view_confirms) */
     uint64_t now_us;
@@ -252,6 +261,13 @@ struct engine_ops {
 };
 
 enum { PORT_ORDERED = 1 };
+
+/* Whether keys or rows have homes by a map of slots (engine/homes), which the engine's worker-wide
+ * flow tells the node with EFF_HOME. */
+static inline bool engine_has_map(const struct engine_ops *ops)
+{
+    return (ops->traits & (ENGINE_HOMED | ENGINE_TABLES)) != 0;
+}
 
 /* Appends an effect; asserts that there is room (engines emit a bounded number per step). */
 struct effect *effects_add(struct effects *fx, enum eff_kind kind);

@@ -391,16 +391,16 @@ static uint8_t flags_locked(const struct worker *w, const struct call *c,
                             const struct store_ref *ref)
 {
     const struct space *space = space_of(w, c);
-    return ref->object != NULL    ? store_meta(ref).flags
-           : space->homes != NULL ? KEY_READABLE
-                                  : space->ops->blank.flags;
+    return ref->object != NULL ? store_meta(ref).flags
+           : space->homed      ? KEY_READABLE
+                               : space->ops->blank.flags;
 }
 
 /* Whether the call was for another node, because its key has no entry here: then it is on its way
  * and the lock released. */
 static bool went_away(struct worker *w, struct call *c, struct store_ref *ref)
 {
-    if (ref->object != NULL || space_of(w, c)->homes == NULL) {
+    if (ref->object != NULL || !space_of(w, c)->homed) {
         return false;
     }
     struct forward_route route = forward_route(w, c);
@@ -416,7 +416,7 @@ static bool went_away(struct worker *w, struct call *c, struct store_ref *ref)
  * its entry has a generation). */
 static void count_here(struct worker *w, struct call *c, bool cached)
 {
-    if (space_of(w, c)->homes == NULL || c->counted || c->own || c->remote) {
+    if (!space_of(w, c)->homed || c->counted || c->own || c->remote) {
         return;
     }
     c->counted = true;
@@ -510,7 +510,7 @@ static void call_read(struct worker *w, struct call *c)
                              STORE_INLINE_MAX, &v);
         HK_ASSERT(err == HK_OK);
         /* Whether an absent key's home is here is decided under the lock: it may be moving in. */
-        uint8_t flags = v.found ? v.meta.flags : space->homes != NULL ? 0 : space->ops->blank.flags;
+        uint8_t flags = v.found ? v.meta.flags : space->homed ? 0 : space->ops->blank.flags;
         if ((flags & KEY_READABLE) == 0) {
             struct store_ref ref;
             store_lock(space->store, w->threads[c->op.space], c->op.key, c->hash, &ref);
@@ -626,7 +626,7 @@ static bool refused_locked(const struct worker *w, const struct call *c, const s
                            const struct store_ref *ref)
 {
     bool cached = ref->object != NULL && store_meta(ref).aux != 0;
-    return space_of(w, c)->homes != NULL && refused_for_memory(w, op, !cached);
+    return space_of(w, c)->homed && refused_for_memory(w, op, !cached);
 }
 
 static void issue_locked(struct worker *w, struct call *c, struct step *s, struct store_ref *ref)
@@ -685,7 +685,7 @@ static void call_update(struct worker *w, struct call *c)
         call_again(w, c);
         return;
     }
-    if (space->homes == NULL && refused_for_memory(w, op, false)) {
+    if (!space->homed && refused_for_memory(w, op, false)) {
         call_fail(w, c, HK_ERR_NOMEM);
         return;
     }
@@ -702,7 +702,7 @@ static void call_update(struct worker *w, struct call *c)
     uint8_t flags = flags_locked(w, c, &ref);
     bool rmw = op_is_rmw(op);
     bool anytime = (space->ops->traits & ENGINE_BLIND_ANYTIME) != 0 && !rmw;
-    anytime = anytime && (space->homes == NULL || ref.object != NULL); /* absent only at its home */
+    anytime = anytime && (!space->homed || ref.object != NULL); /* absent only at its home */
     if ((flags & KEY_READABLE) == 0 && !anytime) {
         step_unreadable(w, c, EV_UPDATE, &ref);
         return;

@@ -48,7 +48,7 @@ int forward_init(struct worker *w)
     list_init(&fw->remotes);
     list_init(&fw->remotes_free);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        homed |= w->node->spaces[i].homes != NULL;
+        homed |= w->node->spaces[i].homed;
     }
     if (!homed) {
         return HK_OK;
@@ -426,7 +426,7 @@ uint32_t worker_under_way(const struct worker *w)
     }
     list_each(link, &w->flows)
     {
-        n += w->node->spaces[list_entry(link, struct flow, link)->space].homes != NULL;
+        n += w->node->spaces[list_entry(link, struct flow, link)->space].homed;
     }
     return n + txn_under_way(w);
 }
@@ -468,7 +468,7 @@ bool forward_first(struct worker *w, struct call *c)
 {
     const struct space *space = space_of(w, c);
     uint8_t self = w->node->config.self;
-    if (space->homes == NULL) {
+    if (!space->homed) {
         return false;
     }
     if (sends_all_on(w, c)) {

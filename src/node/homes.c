@@ -1,5 +1,5 @@
-/* Which node is the home of which slot, as the engine of a space last said (ENGINE_HOMED): decided
- * on worker 0, looked at by all. */
+/* Which node is the home of which slot, as the engine of a space last said (engine_has_map):
+ * decided on worker 0, looked at by all. */
 #include "node/internal.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 int homes_init(struct space *space)
 {
-    if ((space->ops->traits & ENGINE_HOMED) == 0) {
+    if (!engine_has_map(space->ops)) {
         return HK_OK;
     }
     space->homes = calloc(HASH_SLOTS, sizeof *space->homes);
@@ -118,7 +118,7 @@ bool homes_rest(struct worker *w, uint8_t index)
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         struct slot_home home =
             slot_home_unpack(atomic_load_explicit(&space->homes[i], memory_order_relaxed));
-        if (home.state == HOME_NONE || home.state == HOME_MOVING || home.state == HOME_EMPTYING) {
+        if (home.state != HOME_STABLE && home.state != HOME_LOST) {
             return false;
         }
     }

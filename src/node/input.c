@@ -191,7 +191,7 @@ static void burst_add(struct worker *w, struct burst *b, uint32_t route, uint8_t
 static void node_message(struct worker *w, struct burst *b, uint8_t from)
 {
     const struct msg *msg = &b->msgs[b->n];
-    bool homed = msg->space < SPACES_MAX && w->node->spaces[msg->space].homes != NULL;
+    bool homed = msg->space < SPACES_MAX && w->node->spaces[msg->space].homed;
     if (msg->kind == MSG_CALL && homed) {
         burst_add(w, b, ROUTE_CALL, from);
         return;

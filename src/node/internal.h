@@ -295,6 +295,7 @@ struct space {
     bool ordered; /* its engine needs order ... */
     bool lanes;   /* ... and the port does not give it */
     bool sharded; /* ENGINE_SHARDED (occ.c) */
+    bool homed;   /* ENGINE_HOMED: operations go to their keys' homes (forward.c) */
 
     /* Of engines with worker-wide flows (ordered.c). Worker 0's: */
     struct log log;
@@ -304,8 +305,9 @@ struct space {
     _Atomic uint32_t ready_epoch; /* the last epoch in which ops->ready held */
     _Atomic bool serves;          /* it held in one in which this process was operational */
 
-    /* Of engines whose keys have homes (ENGINE_HOMED; homes.c): HASH_SLOTS entries, slot_home_pack.
-     * Written by worker 0, read by all, under the lock of a key's bucket where it decides. */
+    /* Of engines with a map of slots (engine_has_map; homes.c): HASH_SLOTS entries, slot_home_pack.
+     * Written by worker 0, read by all; where keys have homes (`homed`) under the lock of a key's
+     * bucket where it decides. */
     _Atomic uint32_t *homes;
     bool exclusive;      /* one worker of the home touches a key (hot_config) */
     uint32_t misses_max; /* as hot_config has it */
@@ -675,7 +677,7 @@ bool ordered_issues(const struct worker *w, uint8_t space);
  * that had come before this look has been taken. */
 uint32_t ordered_look(const struct worker *w);
 void ordered_tell(struct worker *w, uint32_t spaces);
-/* Worker 0: EV_SLOTS, for engines whose keys have homes. Its effects may send; flush afterwards. */
+/* Worker 0: EV_SLOTS, for engines with a map of slots. Its effects may send; flush afterwards. */
 void ordered_slots(struct worker *w, uint8_t space, enum slots_code code, uint64_t ts);
 
 /* ---- homes.c ---- */

@@ -1,5 +1,5 @@
 /* The mover of worker 0: takes the keys of slots that have another home by the map, or that are
- * being emptied, one by one to where they belong (docs/protocols/galene-slots.md). It passes over
+ * being emptied, one by one to where they belong (docs/protocols/slots.md). It passes over
  * the store in small steps, so that clients are served meanwhile, until a pass finds nothing; then
  * the map machine hears that, with the version of the map under which the pass began. */
 #include "node/internal.h"
@@ -51,7 +51,7 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
 static bool wanted(const struct worker *w, uint8_t index)
 {
     const struct space *space = &w->node->spaces[index];
-    return space->homes != NULL && ordered_issues(w, index) &&
+    return space->homed && ordered_issues(w, index) &&
            atomic_load_explicit(&space->map_version, memory_order_relaxed) !=
                space->mover.done_version;
 }

@@ -82,7 +82,8 @@ static bool config_valid(const struct node_config *c)
         any &= space->ops == NULL ||
                (space->store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE &&
                 (!space->async_reads || (space->ops->traits & ENGINE_CONFIRMS) != 0) &&
-                ((space->ops->traits & (ENGINE_HOMED | ENGINE_OWNED | ENGINE_SHARDED)) == 0 ||
+                ((space->ops->traits &
+                  (ENGINE_HOMED | ENGINE_OWNED | ENGINE_SHARDED | ENGINE_TABLES)) == 0 ||
                  (space->ops->port_needs & PORT_ORDERED) != 0) &&
                 ((space->ops->traits & ENGINE_OWNED) == 0 || space->engine != NULL));
     }
@@ -112,6 +113,7 @@ static int make_spaces(struct node *n)
         space->ordered = (config->ops->port_needs & PORT_ORDERED) != 0;
         space->lanes = space->ordered && !n->env.ordered;
         space->sharded = (config->ops->traits & ENGINE_SHARDED) != 0;
+        space->homed = (config->ops->traits & ENGINE_HOMED) != 0;
         store.force_any = space->ordered;
         int err = store_create(&store, &space->store);
         if (err != HK_OK) {
@@ -131,7 +133,7 @@ static int make_spaces(struct node *n)
         }
         space->engine = config->engine;
         space->async_reads = config->async_reads;
-        space->exclusive = space->homes != NULL && config->hot.exclusive;
+        space->exclusive = space->homed && config->hot.exclusive;
         space->misses_max = config->hot.misses_max;
         log_init(&space->log);
         space->take_due_us = UINT64_MAX;

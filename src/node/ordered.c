@@ -189,7 +189,7 @@ void ordered_slots(struct worker *w, uint8_t index, enum slots_code code, uint64
 {
     struct space *space = &w->node->spaces[index];
     struct step s;
-    HK_ASSERT(w->index == 0 && (space->ops->traits & ENGINE_HOMED) != 0);
+    HK_ASSERT(w->index == 0 && space->homes != NULL);
     step_init(w, &s, index, EV_SLOTS);
     s.event.code = (uint8_t)code;
     s.event.ts = ts;

@@ -155,7 +155,7 @@ static void count_homed(struct worker *w, const struct msg *msg)
 {
     struct node_stats *stats = &w->stats;
     uint32_t bytes = msg_size(msg);
-    if (w->node->spaces[msg->space].homes == NULL) {
+    if (!w->node->spaces[msg->space].homed) {
         return;
     }
     if (msg->kind == MSG_CALL) {

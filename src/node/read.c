@@ -138,7 +138,7 @@ static inline void judge(const struct node_reader *r, const struct space *space,
 {
     const struct node *n = r->node;
     uint8_t flags = v->found ? v->meta.flags : space->ops->blank.flags;
-    bool homed = space->homes != NULL;
+    bool homed = space->homed;
     read->version = v->found ? v->meta.ts : 0;
     read->cached = homed && v->found && v->meta.aux != 0;
     read->owned = v->found && (space->ops->traits & ENGINE_OWNED) != 0 && (flags & ZEUS_OWNED) != 0;

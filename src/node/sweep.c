@@ -66,7 +66,7 @@ static void treat(struct worker *w, const struct sweep_key *k)
     const struct space *space = &w->node->spaces[sweep->space];
     struct bytes key = bytes_of(sweep->bytes + k->at, k->n);
     uint64_t portable = portable_hash(w, key);
-    bool homed = space->homes != NULL;
+    bool homed = space->homed;
     if (sweep->owned) {
         expire(w, key, k->hash, k->expired_ms);
         return;

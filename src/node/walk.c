@@ -16,7 +16,7 @@ struct walk {
  * nobody knows which of them has it already. */
 static bool at_home(const struct walk *walk, struct bytes key)
 {
-    if (walk->space->homes == NULL) {
+    if (!walk->space->homed) {
         return true;
     }
     struct slot_home home = homes_of(walk->space, key);

@@ -159,7 +159,7 @@ static void tell_status(struct server_worker *w)
 static void tell_lost_slots(struct server_worker *w)
 {
     struct server *s = w->server;
-    if (w->now_us - s->lost_look_us < LOST_LOOK_US || !server_any_homed(s)) {
+    if (w->now_us - s->lost_look_us < LOST_LOOK_US || !server_any_mapped(s)) {
         return;
     }
     s->lost_look_us = w->now_us;
@@ -369,7 +369,7 @@ static void tell_handed_over(struct server *s, uint32_t slots, const char *why_n
         log_write(s->log, LOG_WARN,
                   "leaving: %" PRIu32 " slots were not handed over: %s; what they hold is lost",
                   slots, why_not);
-    } else if (server_any_homed(s)) {
+    } else if (server_any_mapped(s)) {
         log_write(s->log, LOG_INFO, "leaving: all slots are handed over");
     }
     if (server_any_owned(s) && why_not != NULL) {
@@ -389,7 +389,7 @@ static bool is_futile(struct server_worker *w)
 {
     struct server *s = w->server;
     const struct view *view = &server_status(w)->view;
-    if (server_any_homed(s) || server_may_leave(view, s->config.id)) {
+    if (server_any_mapped(s) || server_may_leave(view, s->config.id)) {
         s->hand_able_us = w->now_us;
         return false;
     }
@@ -419,7 +419,7 @@ static void hand_over(struct server_worker *w)
     s->hand_look_us = w->now_us + HAND_LOOK_US;
     uint32_t left = server_slots_here(s);
     bool late = w->now_us >= s->hand_until_us;
-    if (server_any_homed(s) && left != s->hand_told &&
+    if (server_any_mapped(s) && left != s->hand_told &&
         w->now_us - s->hand_told_us >= HAND_TOLD_US) {
         log_write(s->log, LOG_INFO, "leaving: %" PRIu32 " slots to hand over", left);
         s->hand_told = left;
@@ -445,7 +445,7 @@ static void begin_to_stop(struct server *s)
               ordered && !s->options.locals ? " by a client's order" : "",
               atomic_load(&s->stop_now) ? ", does not leave the cluster first" : "");
     gate_refuse_clients(s->gate);
-    bool hands = server_any_homed(s) || server_any_owned(s);
+    bool hands = server_any_mapped(s) || server_any_owned(s);
     next_phase(s, hands ? SERVER_HANDING : SERVER_DRAINING);
 }
 

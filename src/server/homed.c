@@ -1,5 +1,5 @@
-/* What INFO and HORKOS tell of spaces whose keys have homes (engine galene): hash slots, the hot
- * set, operations that travel. */
+/* What INFO and HORKOS tell of spaces with a map of hash slots (engines galene, lotus): the map;
+ * and of those whose keys have homes (galene): the hot set, operations that travel. */
 #include "server/internal.h"
 
 #include <ctype.h>
@@ -85,10 +85,11 @@ static void space_line(const struct server *s, uint32_t space, struct resp_out *
         slots_sum(homes, &sum);
         server_info_line(t,
                          "space%" PRIu32 ":homed=%" PRIu32 ",stable=%" PRIu32 ",moving=%" PRIu32
-                         ",lost=%" PRIu32 ",emptying=%" PRIu32 ",none=%" PRIu32,
+                         ",lost=%" PRIu32 ",emptying=%" PRIu32 ",given=%" PRIu32 ",none=%" PRIu32,
                          space, sum.homed[s->config.id], sum.by_state[HOME_STABLE],
                          sum.by_state[HOME_MOVING], sum.by_state[HOME_LOST],
-                         sum.by_state[HOME_EMPTYING], sum.by_state[HOME_NONE]);
+                         sum.by_state[HOME_EMPTYING], sum.by_state[HOME_GIVEN],
+                         sum.by_state[HOME_NONE]);
     }
     free(homes);
 }
@@ -158,6 +159,15 @@ bool server_any_homed(const struct server *s)
     return any;
 }
 
+bool server_any_mapped(const struct server *s)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        any = any || server_space_mapped(s, i);
+    }
+    return any;
+}
+
 /* ---- Slots ---- */
 
 json_t *server_map_json(uint64_t version)
@@ -220,13 +230,19 @@ bool server_space_homed(const struct server *s, uint32_t space)
     return ops != NULL && (ops->traits & ENGINE_HOMED) != 0;
 }
 
+bool server_space_mapped(const struct server *s, uint32_t space)
+{
+    const struct engine_ops *ops = s->node_config.spaces[space].ops;
+    return ops != NULL && engine_has_map(ops);
+}
+
 const char *server_slots_refused(const struct server *s, uint32_t space, char text[128])
 {
     if (!s->config.spaces[space].exists) {
         snprintf(text, 128, "there is no space %u", space);
         return text;
     }
-    if (!server_space_homed(s, space)) {
+    if (!server_space_mapped(s, space)) {
         snprintf(text, 128, "space %u (engine %s) has no slots: every node has all its keys", space,
                  s->config.spaces[space].engine);
         return text;
@@ -250,7 +266,7 @@ void server_reply_slots(struct server_worker *w, uint32_t n, const struct bytes 
     }
     json_t *spaces = json_array();
     for (uint32_t i = 0; w->node != NULL && i < SPACES_MAX; i++) {
-        if (server_space_homed(s, i) && (n == 0 || i == only)) {
+        if (server_space_mapped(s, i) && (n == 0 || i == only)) {
             json_array_append_new(spaces, space_json(s, i));
         }
     }

@@ -80,7 +80,7 @@ static int node_number(void *context)
 static uint32_t replicas(void *context, uint32_t space)
 {
     struct server_worker *w = context;
-    if (w->node == NULL || server_space_homed(w->server, space)) {
+    if (w->node == NULL || server_space_mapped(w->server, space)) {
         return 0;
     }
     nodeset operational = server_status(w)->view.operational;

@@ -363,13 +363,14 @@ uint32_t server_owned_replicas(const struct server *s, uint32_t space, nodeset o
 /* Whether there is such a space. */
 bool server_any_owned(const struct server *s);
 
-/* ---- homed.c: spaces whose keys have homes ---- */
+/* ---- homed.c: spaces with a map of slots, and those whose keys have homes ---- */
 
 /* INFO's section, and the same figures as JSON. */
 void server_homed_info(struct server_worker *w, struct resp_out *text);
 json_t *server_homed_json(const struct node_stats *stats);
-/* Whether there is such a space. */
+/* Whether there is such a space; one with a map of slots. */
 bool server_any_homed(const struct server *s);
+bool server_any_mapped(const struct server *s);
 /* Slots whose home this node is, of all spaces. */
 uint32_t server_slots_here(const struct server *s);
 /* Slots that are lost, of all spaces. */
@@ -378,7 +379,7 @@ uint32_t server_slots_lost(const struct server *s);
 void server_reply_slots(struct server_worker *w, uint32_t n, const struct bytes *args,
                         struct resp_out *out);
 void server_reply_empty_lost(struct server_worker *w, struct bytes space, struct resp_out *out);
-/* What HORKOS STATUS tells of a space whose keys have homes: adds to its object. */
+/* What HORKOS STATUS tells of a space with a map of slots: adds to its object. */
 void server_add_slots(const struct server *s, uint32_t space, json_t *to);
 /* HORKOS OBJECT. */
 void server_reply_object(struct server_worker *w, uint32_t space, struct bytes key,
@@ -390,8 +391,9 @@ void server_reply_degree(struct server_worker *w, uint32_t space, struct bytes k
 json_t *server_map_json(uint64_t version);
 /* A space's number in decimal. */
 bool server_space_parse(struct bytes text, uint32_t *space_out);
-/* Whether keys of the space have homes. */
+/* Whether keys of the space have homes; whether it has a map of slots. */
 bool server_space_homed(const struct server *s, uint32_t space);
+bool server_space_mapped(const struct server *s, uint32_t space);
 /* Why a space has no slots, in text; NULL: it has. */
 const char *server_slots_refused(const struct server *s, uint32_t space, char text[128]);
 

@@ -6,7 +6,7 @@
 
 static const char *const state_names[] = {
     [HOME_NONE] = "none", [HOME_STABLE] = "stable",     [HOME_MOVING] = "moving",
-    [HOME_LOST] = "lost", [HOME_EMPTYING] = "emptying",
+    [HOME_LOST] = "lost", [HOME_EMPTYING] = "emptying", [HOME_GIVEN] = "given",
 };
 #define STATES (sizeof state_names / sizeof state_names[0])
 
@@ -23,7 +23,8 @@ void slots_sum(const struct slot_home *homes, struct slots_sum *sum_out)
         struct slot_home h = homes[i];
         HK_ASSERT(h.state < STATES);
         sum_out->by_state[h.state]++;
-        if ((h.state != HOME_STABLE && h.state != HOME_MOVING) || h.home >= NODES_MAX) {
+        bool homed = h.state == HOME_STABLE || h.state == HOME_MOVING || h.state == HOME_GIVEN;
+        if (!homed || h.home >= NODES_MAX) {
             continue;
         }
         sum_out->homed[h.home]++;

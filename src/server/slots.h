@@ -14,13 +14,13 @@ struct slots_sum {
     uint32_t homed[NODES_MAX]; /* slots of which the node is the home, moving ones included */
     uint32_t gives[NODES_MAX]; /* of those, the ones that go to another node ... */
     uint32_t gets[NODES_MAX];  /* ... and the ones that come */
-    uint32_t by_state[HOME_EMPTYING + 1];
+    uint32_t by_state[HOME_GIVEN + 1];
 };
 
 /* homes: HASH_SLOTS of them. */
 void slots_sum(const struct slot_home *homes, struct slots_sum *sum_out);
 
-/* "none", "stable", "moving", "lost", "emptying". */
+/* "none", "stable", "moving", "lost", "emptying", "given". */
 const char *slots_state_name(uint8_t state);
 
 /* {"slots": {"stable": n, "moving": n, ...}, "nodes": [{"id", "slots", "gives", "gets"}, ...],

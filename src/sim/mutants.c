@@ -7,8 +7,8 @@
 #include "base/flips.h"
 #include "engine/craq/craq.h"
 #include "engine/galene/galene.h"
-#include "engine/galene/homes.h"
 #include "engine/hermes/hermes.h"
+#include "engine/homes/homes.h"
 #include "engine/zab/zab.h"
 #include "engine/zeus/zeus.h"
 #include "node/engines.h"
@@ -32,7 +32,7 @@ static const struct family families[] = {
     {"craq", craq_rule_names, CRAQ_RULES, OWNER_ENGINE, 0},
     {"zab", zab_rule_names, ZAB_RULES, OWNER_ENGINE, 0},
     {"galene", galene_rule_names, GALENE_RULES, OWNER_ENGINE, 0},
-    {"galene", galene_homes_rule_names, GALENE_HOMES_RULES, OWNER_ENGINE, GALENE_RULES},
+    {"galene", homes_rule_names, HOMES_RULES_COMMON, OWNER_ENGINE, GALENE_RULES},
     {"zeus:own", own_rule_names, OWN_RULES, OWNER_ENGINE, 0},
     {"zeus:commit", commit_rule_names, COMMIT_RULES, OWNER_ENGINE, OWN_RULES},
 };
@@ -147,7 +147,7 @@ static const struct mutant_hint hints[] = {
 
 #define RULES                                                                                      \
     ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES + (uint32_t)CRAQ_RULES + \
-     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES + (uint32_t)GALENE_HOMES_RULES +                 \
+     (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES + (uint32_t)HOMES_RULES_COMMON +                 \
      (uint32_t)OWN_RULES + (uint32_t)COMMIT_RULES)
 
 /* Flipped operators come after the rules. */

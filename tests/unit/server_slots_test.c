@@ -33,7 +33,8 @@ static void no_map(void **state)
 {
     (void)state;
     fill(0, HASH_SLOTS - 1, (struct slot_home){.home = NODE_NONE, .to = NODE_NONE});
-    expect_json("{\"slots\":{\"none\":16384,\"stable\":0,\"moving\":0,\"lost\":0,\"emptying\":0},"
+    expect_json("{\"slots\":{\"none\":16384,\"stable\":0,\"moving\":0,\"lost\":0,\"emptying\":0,"
+                "\"given\":0},"
                 "\"nodes\":[],\"runs\":[{\"from\":0,\"to\":16383,\"state\":\"none\"}]}");
 }
 
@@ -58,7 +59,8 @@ static void all_states(void **state)
     assert_int_equal(sum.homed[63], 0);
     assert_int_equal(sum.homed[2], 0);
     assert_int_equal(sum.homed[3], 16371);
-    expect_json("{\"slots\":{\"none\":0,\"stable\":16379,\"moving\":2,\"lost\":1,\"emptying\":2},"
+    expect_json("{\"slots\":{\"none\":0,\"stable\":16379,\"moving\":2,\"lost\":1,\"emptying\":2,"
+                "\"given\":0},"
                 "\"nodes\":[{\"id\":1,\"slots\":10,\"gives\":2,\"gets\":0},"
                 "{\"id\":3,\"slots\":16371,\"gives\":0,\"gets\":0},"
                 "{\"id\":63,\"slots\":0,\"gives\":0,\"gets\":2}],"

@@ -242,7 +242,11 @@ void galene_flow(struct slot *mine, const struct event *event, struct effects *f
         struct galene_worker *worker = event->worker;
         const struct galene_config *config = event->config;
         if (event->kind != EV_MSG || galene_admitted(event, fx)) {
-            galene_homes_step(&worker->homes, event, config->rules_off >> GALENE_RULES, fx);
+            const struct homes_config homes = {
+                .first_kind = GALENE_HOMES_FIRST,
+                .rules_off = config->rules_off >> GALENE_RULES,
+            };
+            homes_step(&worker->homes, event, &homes, fx);
         }
         return;
     }

@@ -46,12 +46,12 @@ static void galene_item(const struct key_meta *meta, struct msg *msg_out)
 
 static bool galene_ready(const void *worker)
 {
-    return galene_homes_ready(&((const struct galene_worker *)worker)->homes);
+    return homes_ready(&((const struct galene_worker *)worker)->homes);
 }
 
 static bool galene_quiet(const void *worker)
 {
-    return galene_homes_quiet(&((const struct galene_worker *)worker)->homes);
+    return homes_quiet(&((const struct galene_worker *)worker)->homes);
 }
 
 /* What one key shows of docs/protocols/galene.md. A build with mutants has faults on purpose. */

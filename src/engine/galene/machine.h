@@ -1,6 +1,6 @@
 /* What the files of the Galene engine share; nobody else includes it (but tests). The key machine
  * is in key.c (clients, reads and writes of cached keys) and stay.c (a key's coming and going); the
- * flow machine in flow.c; the slot map, the worker-wide flow of worker 0, in homes.c. */
+ * flow machine in flow.c; the worker-wide flow of worker 0 is the slot map's (engine/homes). */
 #ifndef HORKOS_ENGINE_GALENE_MACHINE_H
 #define HORKOS_ENGINE_GALENE_MACHINE_H
 
@@ -9,9 +9,9 @@
 #include "base/assert.h"
 #include "engine/engine.h"
 #include "engine/galene/galene.h"
-#include "engine/galene/homes.h"
 #include "engine/galene/messages.h"
 #include "engine/galene/rules.h"
+#include "engine/homes/homes.h"
 
 /* The engine's bits of key_meta.flags. */
 enum {
@@ -83,7 +83,7 @@ enum {
 
 /* engine_ops.worker_bytes. */
 struct galene_worker {
-    struct galene_homes homes; /* worker 0's */
+    struct homes homes; /* worker 0's */
 };
 
 /* One step of the key machine. */

@@ -87,7 +87,8 @@ const char *galene_msg_invalid(const struct msg *msg)
         return "from a sender without a view";
     }
     if (msg->kind >= GALENE_HOMES_FIRST && msg->kind < GALENE_HOMES_END) {
-        return galene_homes_invalid(msg);
+        const struct homes_config homes = {.first_kind = GALENE_HOMES_FIRST};
+        return homes_msg_invalid(msg, &homes);
     }
     if (msg->kind == 0 || msg->kind >= GALENE_KEY_END) {
         return "unknown kind";

@@ -4,6 +4,7 @@
 #define HORKOS_ENGINE_GALENE_MESSAGES_H
 
 #include "engine/galene/galene.h"
+#include "engine/homes/homes.h"
 
 /* Every message carries the epoch of its sender; "slot" is the pair slot and gen of a flow, echoed
  * by what answers it; arg is the generation of the key's stay in the hot set. */
@@ -21,8 +22,10 @@ enum galene_kind {
     GALENE_QUERY,   /* key, ts, slot, arg: "are you Valid at ts?" */
     GALENE_NOPE,    /* slot; with GALENE_F_HIGHER ts: the higher one that is known there */
     GALENE_KEY_END,
-    /* The slot map's begin at GALENE_HOMES_FIRST. */
 };
+
+/* The slot map's kinds (engine/homes). */
+enum { GALENE_HOMES_FIRST = 32, GALENE_HOMES_END = GALENE_HOMES_FIRST + HOMES_KINDS };
 
 enum galene_msg_flag {
     GALENE_F_RMW = 1 << 0,    /* INV */

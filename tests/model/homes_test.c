@@ -1,4 +1,4 @@
-/* Galene's slot map: even shares, messages that are refused, and whole clusters under random
+/* The slot map: even shares, messages that are refused, and whole clusters under random
  * schedules, crashes, joins and leaves: nobody answers as the home of a slot without holding what
  * was written there last, and in the end all maps are equal and even. */
 #include <setjmp.h>
@@ -10,14 +10,12 @@
 
 #include <cmocka.h>
 
-#include "support/galene_homes.h"
+#include "support/homes_rig.h"
 
 static struct homes_rig rig;
 
-static const char *run(uint64_t rules_off, uint64_t seed)
+static const char *run_on(struct homes_rig *r)
 {
-    struct homes_rig *r = &rig;
-    homes_rig_init(r, 0, rules_off, seed);
     for (uint32_t i = 0; i < 6000 && r->violation == NULL; i++) {
         homes_rig_step(r);
     }
@@ -30,15 +28,29 @@ static const char *run(uint64_t rules_off, uint64_t seed)
     return r->violation;
 }
 
+static const char *run(uint64_t rules_off, uint64_t seed)
+{
+    homes_rig_init(&rig, 0, rules_off, seed);
+    return run_on(&rig);
+}
+
+/* Slots move as wholes, and some members only compute; now and then all. */
+static const char *run_whole(uint64_t rules_off, uint64_t seed)
+{
+    homes_rig_init(&rig, 0, rules_off, seed);
+    rig.whole = true;
+    rig.computers = seed % 3 == 0 ? 0 : seed % 32;
+    return run_on(&rig);
+}
+
 static uint64_t seeds(uint64_t usual)
 {
     const char *more = getenv("HORKOS_HOMES_SEEDS");
     return more != NULL ? strtoull(more, NULL, 10) : usual;
 }
 
-static void clusters(void **state)
+static void judge_clusters(const char *(*cluster)(uint64_t rules_off, uint64_t seed), bool whole)
 {
-    (void)state;
     uint64_t moves = 0;
     uint64_t lost = 0;
     uint64_t handed = 0;
@@ -46,7 +58,7 @@ static void clusters(void **state)
     uint64_t leaves = 0;
     uint64_t writes = 0;
     for (uint64_t seed = 1; seed <= seeds(150); seed++) {
-        if (run(0, seed) != NULL) {
+        if (cluster(0, seed) != NULL) {
             print_error("seed %llu: %s\n", (unsigned long long)seed, rig.violation);
         }
         assert_null(rig.violation);
@@ -62,8 +74,20 @@ static void clusters(void **state)
         "members left, %llu writes\n",
         (unsigned long long)moves, (unsigned long long)lost, (unsigned long long)handed,
         (unsigned long long)empties, (unsigned long long)leaves, (unsigned long long)writes);
-    assert_true(moves > 100000 && lost > 10000 && handed > 100 && empties > 10000 && leaves > 10 &&
-                writes > 10000);
+    assert_true(moves > 100000 && lost > 10000 && (handed > 100) != whole && empties > 10000 &&
+                leaves > 10 && writes > 10000);
+}
+
+static void clusters(void **state)
+{
+    (void)state;
+    judge_clusters(run, false);
+}
+
+static void clusters_of_wholes(void **state)
+{
+    (void)state;
+    judge_clusters(run_whole, true);
 }
 
 /* ---- Shares ---- */
@@ -100,20 +124,20 @@ static void even_shares(void **state)
     (void)state;
     uint32_t has[4];
     deal(3);
-    assert_false(galene_homes_even(map, 7));
-    assert_true(galene_homes_even(map, 15)); /* a fourth node joins */
+    assert_false(homes_even(map, 7));
+    assert_true(homes_even(map, 15)); /* a fourth node joins */
     assert_int_equal(end_moves(has, 4), HASH_SLOTS / 4);
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(has[i], HASH_SLOTS / 4);
     }
-    assert_false(galene_homes_even(map, 15));
+    assert_false(homes_even(map, 15));
 
     /* One leaves: not more than so many of its slots at a time. */
     uint32_t moves = 0;
     uint32_t steps = 0;
-    while (galene_homes_even(map, 13)) {
+    while (homes_even(map, 13)) {
         uint32_t n = end_moves(has, 4);
-        assert_true(n <= GALENE_HOMES_MOVES_MAX);
+        assert_true(n <= HOMES_MOVES_MAX);
         moves += n;
         steps++;
     }
@@ -122,60 +146,62 @@ static void even_shares(void **state)
     assert_int_equal(has[1], 0);
     assert_int_equal(has[0] + has[2] + has[3], HASH_SLOTS);
     assert_true(has[0] - HASH_SLOTS / 3 <= 1 && has[2] - HASH_SLOTS / 3 <= 1);
-    assert_false(galene_homes_even(map, 0));
+    assert_false(homes_even(map, 0));
 }
 
 /* ---- Messages ---- */
+
+static const struct homes_config keys = {.first_kind = 32};
 
 static void hostile_messages(void **state)
 {
     (void)state;
     uint32_t stable =
         slot_home_pack((struct slot_home){.home = 1, .to = NODE_NONE, .state = HOME_STABLE});
-    const struct msg good = {.kind = GALENE_HOMES_MAP,
-                             .flags = GALENE_HOMES_F_LAST,
+    const struct msg good = {.kind = 32 + HOMES_MAP,
+                             .flags = HOMES_F_LAST,
                              .slot = 5 | 9 << 14, /* slots 5 to 14 */
                              .gen = stable,
                              .epoch = 3,
                              .ts = (uint64_t)3 << 32 | 7};
-    assert_null(galene_homes_invalid(&good));
+    assert_null(homes_msg_invalid(&good, &keys));
     struct msg m = good;
     m.slot = (HASH_SLOTS - 1) | 1 << 14; /* beyond the last */
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m.slot = 5 | 1u << 28;
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m = good;
     m.ts = (uint64_t)4 << 32; /* of an epoch to come */
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m = good;
     m.gen = slot_home_pack((struct slot_home){.home = 64, .to = NODE_NONE, .state = HOME_STABLE});
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m.gen = slot_home_pack((struct slot_home){.home = 1, .to = 1, .state = HOME_MOVING});
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m.gen = slot_home_pack((struct slot_home){.home = 1, .to = 2, .state = HOME_STABLE});
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m.gen = stable | 1u << 24;
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m.gen = 0;
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m = good;
-    m.kind = GALENE_HOMES_RUN; /* carries maps of earlier epochs only */
-    assert_non_null(galene_homes_invalid(&m));
+    m.kind = 32 + HOMES_RUN; /* carries maps of earlier epochs only */
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m = good;
     m.arg = 1;
-    assert_non_null(galene_homes_invalid(&m));
-    m = (struct msg){.kind = GALENE_HOMES_WISH, .epoch = 1};
-    assert_non_null(galene_homes_invalid(&m));
-    m.flags = GALENE_HOMES_F_EMPTY;
-    assert_null(galene_homes_invalid(&m));
-    m = (struct msg){.kind = GALENE_HOMES_GO, .epoch = 1, .ts = (uint64_t)1 << 32 | 1};
-    assert_non_null(galene_homes_invalid(&m));
-    m = (struct msg){.kind = GALENE_HOMES_STATE, .epoch = 1};
-    assert_null(galene_homes_invalid(&m));
-    m.kind = GALENE_HOMES_HAVE;
-    assert_non_null(galene_homes_invalid(&m));
-    m = (struct msg){.kind = GALENE_HOMES_END, .epoch = 1, .ts = (uint64_t)1 << 32};
-    assert_non_null(galene_homes_invalid(&m));
+    assert_non_null(homes_msg_invalid(&m, &keys));
+    m = (struct msg){.kind = 32 + HOMES_WISH, .epoch = 1};
+    assert_non_null(homes_msg_invalid(&m, &keys));
+    m.flags = HOMES_F_EMPTY;
+    assert_null(homes_msg_invalid(&m, &keys));
+    m = (struct msg){.kind = 32 + HOMES_GO, .epoch = 1, .ts = (uint64_t)1 << 32 | 1};
+    assert_non_null(homes_msg_invalid(&m, &keys));
+    m = (struct msg){.kind = 32 + HOMES_STATE, .epoch = 1};
+    assert_null(homes_msg_invalid(&m, &keys));
+    m.kind = 32 + HOMES_HAVE;
+    assert_non_null(homes_msg_invalid(&m, &keys));
+    m = (struct msg){.kind = 32 + HOMES_KINDS, .epoch = 1, .ts = (uint64_t)1 << 32};
+    assert_non_null(homes_msg_invalid(&m, &keys));
 }
 
 /* Any message that passes the check, from anybody, in any phase: nothing asserts, and a map that
@@ -194,7 +220,7 @@ static void hostile_members(void **state)
             struct homes_node *n = &r->nodes[to];
             uint32_t epoch = n->view.epoch;
             struct msg m = {
-                .kind = (uint8_t)random_between(&random, GALENE_HOMES_FIRST, GALENE_HOMES_END),
+                .kind = (uint8_t)random_between(&random, 32, 32 + HOMES_KINDS),
                 .flags = (uint8_t)random_below(&random, 8),
                 .slot = (uint32_t)random_next(&random) >> random_below(&random, 32),
                 .gen = (uint32_t)random_below(&random, 4) << 16 |
@@ -202,7 +228,7 @@ static void hostile_members(void **state)
                 .epoch = epoch + (uint32_t)random_below(&random, 2),
                 .ts = (uint64_t)(epoch - random_below(&random, 2)) << 32 | random_below(&random, 5),
             };
-            if (epoch == 0 || galene_homes_invalid(&m) != NULL) {
+            if (epoch == 0 || homes_msg_invalid(&m, &keys) != NULL) {
                 continue;
             }
             struct event event = {.kind = EV_MSG,
@@ -212,7 +238,7 @@ static void hostile_members(void **state)
                                   .view = &n->view};
             struct effects fx;
             fx.n = 0;
-            galene_homes_step(&n->homes, &event, 0, &fx);
+            homes_step(&n->homes, &event, &keys, &fx);
             for (uint32_t slot = 0; slot < HASH_SLOTS && n->homes.version != 0; slot += 1001) {
                 assert_int_not_equal(slot_home_unpack(n->homes.map[slot]).state, HOME_NONE);
             }
@@ -223,7 +249,7 @@ static void hostile_members(void **state)
 /* ---- Rules ---- */
 
 #ifdef HK_MUTANTS
-#define OFF(rule) ((uint64_t)1 << GALENE_HOMES_RULE_##rule)
+#define OFF(rule) ((uint64_t)1 << HOMES_RULE_##rule)
 #endif
 
 static void write_all(struct homes_rig *r)
@@ -387,18 +413,20 @@ static void scenarios(void **state)
 static void rules(void **state)
 {
     (void)state;
-    for (uint32_t rule = 0; rule < GALENE_HOMES_RULES; rule++) {
+    for (uint32_t rule = 0; rule < HOMES_RULES; rule++) {
         uint64_t rare = OFF(WHOLE) | OFF(NAMED) | OFF(PURGED) | OFF(MOVED);
         if ((rare >> rule & 1) != 0) {
             continue; /* see scenarios */
         }
+        bool common = rule < HOMES_RULES_COMMON;
         const char *seen = NULL;
         uint64_t seed = 0;
         while (seen == NULL && seed < seeds(1000)) {
-            seen = run((uint64_t)1 << rule, ++seed);
+            seen =
+                common ? run((uint64_t)1 << rule, ++seed) : run_whole((uint64_t)1 << rule, ++seed);
         }
-        print_message("%s: seed %llu: %s\n", galene_homes_rule_names[rule],
-                      (unsigned long long)seed, seen != NULL ? seen : "nothing");
+        print_message("%s: seed %llu: %s\n", homes_rule_names[rule], (unsigned long long)seed,
+                      seen != NULL ? seen : "nothing");
         assert_non_null(seen);
     }
 }
@@ -409,7 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(even_shares),     cmocka_unit_test(hostile_messages),
         cmocka_unit_test(hostile_members), cmocka_unit_test(scenarios),
-        cmocka_unit_test(clusters),
+        cmocka_unit_test(clusters),        cmocka_unit_test(clusters_of_wholes),
 #ifdef HK_MUTANTS
         cmocka_unit_test(rules),
 #endif

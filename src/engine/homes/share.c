@@ -1,5 +1,5 @@
 /* Who gets which slots: pure functions of a map and of who may take. */
-#include "engine/galene/homes_internal.h"
+#include "engine/homes/internal.h"
 
 #include <string.h>
 
@@ -14,6 +14,7 @@ static uint8_t owner(struct slot_home h)
     switch (h.state) {
     case HOME_STABLE:
     case HOME_EMPTYING:
+    case HOME_GIVEN:
         return h.home;
     case HOME_MOVING:
         return h.to;
@@ -74,9 +75,14 @@ static uint8_t in_need(const struct shares *sh, nodeset takers)
 
 void homes_deal(uint32_t *map, nodeset takers)
 {
-    HK_ASSERT(takers != 0);
     struct shares sh;
     memset(&sh, 0, sizeof sh);
+    if (takers == 0) {
+        for (uint32_t i = 0; i < HASH_SLOTS; i++) {
+            map[i] = slot_home_pack((struct slot_home){.home = NODE_NONE, .to = NODE_NONE});
+        }
+        return;
+    }
     share_out(&sh, takers, HASH_SLOTS);
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         uint8_t node = in_need(&sh, takers);
@@ -85,17 +91,20 @@ void homes_deal(uint32_t *map, nodeset takers)
     }
 }
 
-bool homes_empty_lost(uint32_t *map, nodeset takers)
+bool homes_empty(uint32_t *map, enum home_state state, nodeset takers)
 {
-    HK_ASSERT(takers != 0);
     struct shares sh;
+    bool any = false;
+    if (takers == 0) {
+        return false;
+    }
     count(&sh, map);
     if (sh.lost == 0) {
         return false;
     }
     share_out(&sh, takers, HASH_SLOTS);
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
-        if (slot_home_unpack(map[i]).state != HOME_LOST) {
+        if (slot_home_unpack(map[i]).state != state) {
             continue;
         }
         uint8_t node = in_need(&sh, takers);
@@ -105,11 +114,12 @@ bool homes_empty_lost(uint32_t *map, nodeset takers)
         map[i] = slot_home_pack(
             (struct slot_home){.home = node, .to = NODE_NONE, .state = HOME_EMPTYING});
         sh.has[node]++;
+        any = true;
     }
-    return true;
+    return any;
 }
 
-bool galene_homes_even(uint32_t map[HASH_SLOTS], nodeset takers)
+bool homes_even(uint32_t map[HASH_SLOTS], nodeset takers)
 {
     if (takers == 0) {
         return false;
@@ -122,7 +132,7 @@ bool galene_homes_even(uint32_t map[HASH_SLOTS], nodeset takers)
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         struct slot_home h = slot_home_unpack(map[i]);
         if (h.state != HOME_STABLE || sh.has[h.home] <= sh.shall[h.home] ||
-            moves[h.home] == GALENE_HOMES_MOVES_MAX) {
+            moves[h.home] == HOMES_MOVES_MAX) {
             continue;
         }
         uint8_t to = in_need(&sh, takers);

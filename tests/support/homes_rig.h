@@ -1,12 +1,12 @@
-/* Several of Galene's slot maps, the lanes between them, views, crashes, joins and leaves, drawn at
+/* Several slot maps, the lanes between them, views, crashes, joins and leaves, drawn at
  * random. The rig stands for the rest of a node: it acts as the home of what its table says is
  * its own, moves and purges what each slot holds, hands operations on. It knows what every slot
  * really holds, and judges whoever acts by that. */
-#ifndef HORKOS_TESTS_SUPPORT_GALENE_HOMES_H
-#define HORKOS_TESTS_SUPPORT_GALENE_HOMES_H
+#ifndef HORKOS_TESTS_SUPPORT_HOMES_H
+#define HORKOS_TESTS_SUPPORT_HOMES_H
 
 #include "base/random.h"
-#include "engine/galene/homes.h"
+#include "engine/homes/homes.h"
 
 #define HOMES_NODES 5u
 #define HOMES_LANE 4096u
@@ -26,7 +26,7 @@ struct homes_lane {
 };
 
 struct homes_node {
-    struct galene_homes homes;
+    struct homes homes;
     struct view view;
     uint32_t table[HASH_SLOTS];
     uint64_t map_version;
@@ -45,6 +45,8 @@ struct homes_node {
 struct homes_rig {
     struct random random;
     uint64_t rules_off;
+    bool whole;        /* slots move as wholes */
+    nodeset computers; /* members that take no slots */
     struct homes_node nodes[HOMES_NODES];
     struct homes_lane lanes[HOMES_NODES][HOMES_NODES];
     struct view views[HOMES_VIEWS];
@@ -57,7 +59,8 @@ struct homes_rig {
     const char *violation;
 };
 
-/* The first view, of n nodes (0: 3 to 5), which nobody has adopted. */
+/* The first view, of n nodes (0: 3 to 5), which nobody has adopted. whole and computers may be set
+ * afterwards. */
 void homes_rig_init(struct homes_rig *r, uint32_t n, uint64_t rules_off, uint64_t seed);
 /* One action at random. */
 void homes_rig_step(struct homes_rig *r);
@@ -65,6 +68,9 @@ void homes_rig_step(struct homes_rig *r);
 void homes_rig_settle(struct homes_rig *r);
 /* The operator gives up what is lost, and it settles again: nothing is lost any more. */
 void homes_rig_empty(struct homes_rig *r);
+
+/* By which a node's map is stepped. */
+struct homes_config homes_rig_config(const struct homes_rig *r, uint8_t node);
 
 /* ---- By hand ---- */
 

@@ -1,6 +1,6 @@
-/* Galene's slot map, every member: which map it has, by which its node acts, what it says.
+/* The slot map, every member: which map it has, by which its node acts, what it says.
  *
- * docs/protocols/galene-slots.md has the rules S1.. with the execution behind each, the messages
+ * docs/protocols/slots.md has the rules S1.. with the execution behind each, the messages
  * and the table; [G] has no such protocol.
  *
  * Invariants:
@@ -14,11 +14,11 @@
  *      |          it has fetched the newest     ^  ^                                  |
  *      +----------> FETCHING -------------------+  +----------------------------------+
  */
-#include "engine/galene/homes.h"
+#include "engine/homes/homes.h"
 
 #include <string.h>
 
-#include "engine/galene/homes_internal.h"
+#include "engine/homes/internal.h"
 
 /* ---- Small helpers ---- */
 
@@ -31,11 +31,11 @@ uint32_t homes_run_length(const uint32_t *map, uint32_t first)
     return n;
 }
 
-void homes_send(struct homes_step *s, enum galene_homes_kind kind, uint8_t to, uint64_t version,
+void homes_send(struct homes_step *s, enum homes_kind kind, uint8_t to, uint64_t version,
                 uint8_t flags)
 {
     struct effect *e = effects_add(s->fx, EFF_SEND);
-    e->code = (uint8_t)kind;
+    e->code = (uint8_t)(s->config->first_kind + kind);
     e->to = to;
     e->flags = flags;
     e->with = EFF_NO_KEY;
@@ -44,7 +44,7 @@ void homes_send(struct homes_step *s, enum galene_homes_kind kind, uint8_t to, u
 
 void homes_commit(struct homes_step *s, uint64_t version)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     memcpy(h->map, h->next, sizeof h->map);
     h->version = version;
     h->coming = 0;
@@ -54,24 +54,24 @@ void homes_commit(struct homes_step *s, uint64_t version)
     for (uint32_t i = 0; i < HASH_SLOTS; i += homes_run_length(h->map, i)) {
         h->moving |= slot_home_unpack(h->map[i]).state == HOME_MOVING;
     }
-    if (!homes_rule_on(s, GALENE_HOMES_RULE_READY) && homes_version_epoch(version) == h->epoch) {
+    if (!homes_rule_on(s, HOMES_RULE_READY) && homes_version_epoch(version) == h->epoch) {
         h->ready_epoch = h->epoch;
     }
 }
 
-bool galene_homes_ready(const struct galene_homes *h)
+bool homes_ready(const struct homes *h)
 {
     return h->epoch != 0 && h->ready_epoch == h->epoch;
 }
 
-bool galene_homes_quiet(const struct galene_homes *h)
+bool homes_quiet(const struct homes *h)
 {
-    return h->phase == GALENE_HOMES_QUIET && !h->moving;
+    return h->phase == HOMES_QUIET && !h->moving;
 }
 
 /* ---- A map that comes in ---- */
 
-static void apply_early(struct galene_homes *h, uint32_t first, uint32_t count)
+static void apply_early(struct homes *h, uint32_t first, uint32_t count)
 {
     memcpy(&h->map[first], &h->next[first], count * sizeof h->map[0]);
     h->told = 0;
@@ -80,11 +80,11 @@ static void apply_early(struct galene_homes *h, uint32_t first, uint32_t count)
 
 bool homes_take_run(struct homes_step *s, bool whole)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     const struct msg *msg = s->event->msg;
     uint32_t first = homes_run_first(msg->slot);
     uint32_t count = homes_run_count(msg->slot);
-    bool last = (msg->flags & GALENE_HOMES_F_LAST) != 0;
+    bool last = (msg->flags & HOMES_F_LAST) != 0;
     bool fits =
         whole ? first == h->come && last == (first + count == HASH_SLOTS) : first >= h->come;
     if (!fits) {
@@ -96,7 +96,7 @@ bool homes_take_run(struct homes_step *s, bool whole)
         h->next[i] = msg->gen;
     }
     h->come = first + count;
-    if (!homes_rule_on(s, GALENE_HOMES_RULE_WHOLE)) {
+    if (!homes_rule_on(s, HOMES_RULE_WHOLE)) {
         apply_early(h, first, count);
     }
     return true;
@@ -105,7 +105,7 @@ bool homes_take_run(struct homes_step *s, bool whole)
 /* S5. */
 static void on_map(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     const struct msg *msg = s->event->msg;
     bool whole = msg->ts == homes_version(h->epoch, 0);
     if (whole ? h->version >= msg->ts : h->version != msg->ts - 1) {
@@ -119,14 +119,14 @@ static void on_map(struct homes_step *s)
             memcpy(h->next, h->map, sizeof h->next);
         }
     }
-    if (homes_take_run(s, whole) && (msg->flags & GALENE_HOMES_F_LAST) != 0) {
+    if (homes_take_run(s, whole) && (msg->flags & HOMES_F_LAST) != 0) {
         homes_commit(s, msg->ts);
     }
 }
 
 static void on_fetch(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (s->event->msg->ts != h->version) {
         homes_drop(s, ENGINE_DROP_STALE);
         return;
@@ -137,7 +137,7 @@ static void on_fetch(struct homes_step *s)
 
 void homes_free_here(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (h->leaving && !h->left) {
         h->left = true;
         effects_add(s->fx, EFF_LEFT);
@@ -146,7 +146,7 @@ void homes_free_here(struct homes_step *s)
 
 static void on_go(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (homes_version_epoch(h->version) != h->epoch) {
         homes_drop(s, ENGINE_DROP_INVALID);
         return;
@@ -169,7 +169,7 @@ static bool admitted(struct homes_step *s)
         }
         return false;
     }
-    if (s->homes->phase == GALENE_HOMES_OUT || !nodeset_has(s->view->live, event->from) ||
+    if (s->homes->phase == HOMES_OUT || !nodeset_has(s->view->live, event->from) ||
         event->from == event->self) {
         homes_drop(s, ENGINE_DROP_SENDER);
         return false;
@@ -183,26 +183,26 @@ static void on_leader_says(struct homes_step *s)
         homes_drop(s, ENGINE_DROP_SENDER);
         return;
     }
-    switch ((enum galene_homes_kind)s->event->msg->kind) {
-    case GALENE_HOMES_FETCH:
+    switch (homes_kind_of(s)) {
+    case HOMES_FETCH:
         on_fetch(s);
         break;
-    case GALENE_HOMES_MAP:
+    case HOMES_MAP:
         on_map(s);
         break;
-    case GALENE_HOMES_GO:
+    case HOMES_GO:
         on_go(s);
         break;
-    case GALENE_HOMES_FREE:
+    case HOMES_FREE:
         homes_free_here(s);
         break;
-    case GALENE_HOMES_STATE:
-    case GALENE_HOMES_RUN:
-    case GALENE_HOMES_HAVE:
-    case GALENE_HOMES_MOVED:
-    case GALENE_HOMES_PURGED:
-    case GALENE_HOMES_WISH:
-    case GALENE_HOMES_END:
+    case HOMES_STATE:
+    case HOMES_RUN:
+    case HOMES_HAVE:
+    case HOMES_MOVED:
+    case HOMES_PURGED:
+    case HOMES_WISH:
+    case HOMES_KINDS:
         HK_ASSERT(false && "not a leader's");
     }
 }
@@ -212,26 +212,26 @@ static void on_message(struct homes_step *s)
     if (!admitted(s)) {
         return;
     }
-    switch ((enum galene_homes_kind)s->event->msg->kind) {
-    case GALENE_HOMES_FETCH:
-    case GALENE_HOMES_MAP:
-    case GALENE_HOMES_GO:
-    case GALENE_HOMES_FREE:
+    switch (homes_kind_of(s)) {
+    case HOMES_FETCH:
+    case HOMES_MAP:
+    case HOMES_GO:
+    case HOMES_FREE:
         on_leader_says(s);
         break;
-    case GALENE_HOMES_STATE:
-    case GALENE_HOMES_RUN:
-    case GALENE_HOMES_HAVE:
-    case GALENE_HOMES_MOVED:
-    case GALENE_HOMES_PURGED:
-    case GALENE_HOMES_WISH:
+    case HOMES_STATE:
+    case HOMES_RUN:
+    case HOMES_HAVE:
+    case HOMES_MOVED:
+    case HOMES_PURGED:
+    case HOMES_WISH:
         if (homes_leads(s)) {
             homes_lead_message(s);
         } else {
             homes_drop(s, ENGINE_DROP_SENDER);
         }
         break;
-    case GALENE_HOMES_END:
+    case HOMES_KINDS:
         homes_drop(s, ENGINE_DROP_INVALID);
         break;
     }
@@ -241,30 +241,30 @@ static void on_message(struct homes_step *s)
 
 static void on_slots(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     const struct event *event = s->event;
     uint8_t leader = homes_leader(s->view);
-    bool follows = h->phase == GALENE_HOMES_FOLLOW;
+    bool follows = h->phase == HOMES_FOLLOW;
     bool now = homes_version_epoch(event->ts) == h->epoch;
     switch ((enum slots_code)event->code) {
     case SLOTS_MOVED:
         if (homes_leads(s) && now) {
             homes_note_moved(s, event->self, event->ts);
         } else if (follows && now) {
-            homes_send(s, GALENE_HOMES_MOVED, leader, event->ts, 0);
+            homes_send(s, HOMES_MOVED, leader, event->ts, 0);
         }
         break;
     case SLOTS_PURGED:
         if (homes_leads(s) && now) {
             homes_note_purged(s, event->self, event->ts);
         } else if (follows && now) {
-            homes_send(s, GALENE_HOMES_PURGED, leader, event->ts, 0);
+            homes_send(s, HOMES_PURGED, leader, event->ts, 0);
         }
         break;
     case SLOTS_LEAVE:
         h->leaving = true;
         if (follows) {
-            homes_send(s, GALENE_HOMES_WISH, leader, 0, GALENE_HOMES_F_LEAVING);
+            homes_send(s, HOMES_WISH, leader, 0, HOMES_F_LEAVING);
         } else if (homes_leads(s)) {
             h->leavers |= nodeset_of(event->self);
             h->look = true;
@@ -274,7 +274,7 @@ static void on_slots(struct homes_step *s)
         break;
     case SLOTS_EMPTY:
         if (follows) {
-            homes_send(s, GALENE_HOMES_WISH, leader, 0, GALENE_HOMES_F_EMPTY);
+            homes_send(s, HOMES_WISH, leader, 0, HOMES_F_EMPTY);
         } else if (homes_leads(s)) {
             h->empty = true;
             h->look = true;
@@ -293,7 +293,7 @@ static void on_slots(struct homes_step *s)
  * than that, never older. */
 static void tell_node(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     while (h->told_version != h->version && homes_room(s)) {
         uint32_t n = homes_run_length(h->map, h->told);
         struct effect *e = effects_add(s->fx, EFF_HOME);
@@ -310,12 +310,11 @@ static void tell_node(struct homes_step *s)
 
 static void answer_fetch(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     while (h->answering && homes_room(s)) {
         uint32_t n = homes_run_length(h->map, h->answered);
         bool last = h->answered + n == HASH_SLOTS;
-        homes_send(s, GALENE_HOMES_RUN, homes_leader(s->view), h->version,
-                   last ? GALENE_HOMES_F_LAST : 0);
+        homes_send(s, HOMES_RUN, homes_leader(s->view), h->version, last ? HOMES_F_LAST : 0);
         s->fx->e[s->fx->n - 1].slot = homes_run_pack(h->answered, n);
         s->fx->e[s->fx->n - 1].gen = h->map[h->answered];
         h->answered += n;
@@ -325,24 +324,24 @@ static void answer_fetch(struct homes_step *s)
 
 static void say_have(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (h->told_version == h->version && h->said_version != h->version &&
         homes_version_epoch(h->version) == h->epoch && homes_room(s)) {
         h->said_version = h->version;
-        homes_send(s, GALENE_HOMES_HAVE, homes_leader(s->view), h->version, 0);
+        homes_send(s, HOMES_HAVE, homes_leader(s->view), h->version, 0);
     }
 }
 
 static void flush(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     uint8_t phase;
     uint64_t told;
     do {
         phase = h->phase;
         told = h->told_version;
         tell_node(s);
-        if (phase == GALENE_HOMES_FOLLOW) {
+        if (phase == HOMES_FOLLOW) {
             answer_fetch(s);
             say_have(s);
         } else if (homes_leads(s)) {
@@ -355,7 +354,7 @@ static void flush(struct homes_step *s)
 
 static void on_view(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     uint8_t self = s->event->self;
     h->epoch = s->view->epoch;
     h->coming = 0;
@@ -366,7 +365,7 @@ static void on_view(struct homes_step *s)
     h->purged = 0;
     h->empty = false;
     h->look = false;
-    h->phase = GALENE_HOMES_OUT;
+    h->phase = HOMES_OUT;
     if (!nodeset_has(s->view->live, self)) {
         return;
     }
@@ -374,16 +373,17 @@ static void on_view(struct homes_step *s)
         homes_lead_view(s);
         return;
     }
-    h->phase = GALENE_HOMES_FOLLOW;
-    homes_send(s, GALENE_HOMES_STATE, homes_leader(s->view), h->version,
-               h->leaving ? GALENE_HOMES_F_LEAVING : 0);
+    h->phase = HOMES_FOLLOW;
+    homes_send(
+        s, HOMES_STATE, homes_leader(s->view), h->version,
+        (uint8_t)((h->leaving ? HOMES_F_LEAVING : 0) | (s->config->compute ? HOMES_F_COMPUTE : 0)));
 }
 
-void galene_homes_step(struct galene_homes *h, const struct event *event, uint64_t rules_off,
-                       struct effects *fx)
+void homes_step(struct homes *h, const struct event *event, const struct homes_config *config,
+                struct effects *fx)
 {
     struct homes_step s = {
-        .homes = h, .event = event, .view = event->view, .fx = fx, .rules_off = rules_off};
+        .homes = h, .event = event, .view = event->view, .fx = fx, .config = config};
     switch (event->kind) {
     case EV_VIEW:
         on_view(&s);

@@ -1,6 +1,6 @@
-/* Galene's slot map, the leader: the senior member of the view (view_senior). It first finds the
+/* The slot map, the leader: the senior member of the view (view_senior). It first finds the
  * newest map, then changes it one step at a time. */
-#include "engine/galene/homes_internal.h"
+#include "engine/homes/internal.h"
 
 #include <string.h>
 
@@ -9,16 +9,24 @@ static nodeset others(const struct homes_step *s)
     return s->view->live & ~nodeset_of(s->event->self);
 }
 
+/* S13. */
+static nodeset able(const struct homes_step *s)
+{
+    bool roles = homes_rule_on(s, HOMES_RULE_ROLE);
+    return s->view->operational & ~(roles ? s->homes->computers : 0);
+}
+
 /* Who may get slots. */
 static nodeset stayers(const struct homes_step *s)
 {
-    return s->view->operational & ~s->homes->leavers;
+    return able(s) & ~s->homes->leavers;
 }
 
-/* Who gets those that are nobody's: if all want to leave somebody has to be their home. */
+/* Who gets those that are nobody's: if all want to leave somebody has to be their home. Nobody, if
+ * all compute. */
 static nodeset takers(const struct homes_step *s)
 {
-    return stayers(s) != 0 ? stayers(s) : s->view->operational;
+    return stayers(s) != 0 ? stayers(s) : able(s);
 }
 
 /* Whether a member is the home of anything, or will be. */
@@ -37,7 +45,7 @@ static bool has_slots(const uint32_t *map, uint8_t node)
 /* S12. */
 static void free_leavers(struct homes_step *s, const uint32_t *map)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     for (nodeset rest = h->leavers & ~h->freed; rest != 0; rest &= rest - 1) {
         uint8_t node = nodeset_first(rest);
         if (!homes_room(s)) {
@@ -51,19 +59,19 @@ static void free_leavers(struct homes_step *s, const uint32_t *map)
         if (node == s->event->self) {
             homes_free_here(s);
         } else {
-            homes_send(s, GALENE_HOMES_FREE, node, h->announced, 0);
+            homes_send(s, HOMES_FREE, node, h->announced, 0);
         }
     }
 }
 
 static void announce(struct homes_step *s, uint64_t version)
 {
-    struct galene_homes *h = s->homes;
-    h->phase = GALENE_HOMES_ANNOUNCE;
+    struct homes *h = s->homes;
+    h->phase = HOMES_ANNOUNCE;
     h->announced = version;
     h->sent = 0;
     h->have = 0;
-    if (!homes_rule_on(s, GALENE_HOMES_RULE_FREE)) {
+    if (!homes_rule_on(s, HOMES_RULE_FREE)) {
         free_leavers(s, h->next);
     }
 }
@@ -74,25 +82,32 @@ static void announce(struct homes_step *s, uint64_t version)
 static bool gone(const struct homes_step *s, uint8_t node)
 {
     bool same = s->view->members[node].admitted <= homes_version_epoch(s->homes->version) ||
-                !homes_rule_on(s, GALENE_HOMES_RULE_PROCESS);
+                !homes_rule_on(s, HOMES_RULE_PROCESS);
     return !nodeset_has(s->view->live, node) || !same;
 }
 
-/* S3, S8. */
+/* S3, S8, S15. */
 static uint32_t after_view(const struct homes_step *s, uint32_t packed)
 {
     struct slot_home h = slot_home_unpack(packed);
-    bool lost = gone(s, h.home) || (h.state == HOME_MOVING && gone(s, h.to));
-    if (!lost || h.state == HOME_LOST) {
+    if (h.state == HOME_LOST || h.state == HOME_NONE) {
+        return packed;
+    }
+    bool going = h.state == HOME_MOVING && gone(s, h.to);
+    if (!gone(s, h.home) && !going) {
         return packed;
     }
     h.to = NODE_NONE;
-    if (h.state == HOME_EMPTYING && !homes_rule_on(s, GALENE_HOMES_RULE_NAMED)) {
+    if (!gone(s, h.home) && s->config->whole && homes_rule_on(s, HOMES_RULE_KEPT)) {
+        h.state = HOME_STABLE;
+        return slot_home_pack(h);
+    }
+    if (h.state == HOME_EMPTYING && !homes_rule_on(s, HOMES_RULE_NAMED)) {
         h.home = nodeset_first(takers(s));
         return slot_home_pack(h);
     }
     h.state = HOME_LOST;
-    if (!homes_rule_on(s, GALENE_HOMES_RULE_LOST)) {
+    if (!homes_rule_on(s, HOMES_RULE_LOST)) {
         h.state = HOME_STABLE;
         h.home = nodeset_first(takers(s));
     }
@@ -101,7 +116,7 @@ static uint32_t after_view(const struct homes_step *s, uint32_t packed)
 
 static void announce_first(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (h->version == 0) {
         homes_deal(h->next, takers(s));
     } else {
@@ -117,9 +132,9 @@ static void announce_first(struct homes_step *s)
 /* S2. The first that has the newest; this member itself if it is among them. */
 static uint8_t newest(const struct homes_step *s)
 {
-    const struct galene_homes *h = s->homes;
+    const struct homes *h = s->homes;
     uint8_t best = s->event->self;
-    if (!homes_rule_on(s, GALENE_HOMES_RULE_NEWEST)) {
+    if (!homes_rule_on(s, HOMES_RULE_NEWEST)) {
         return best;
     }
     for (nodeset rest = h->heard; rest != 0; rest &= rest - 1) {
@@ -132,9 +147,9 @@ static uint8_t newest(const struct homes_step *s)
 /* S1. */
 static void look_if_gathered(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     bool all = nodeset_within(s->view->live, h->heard);
-    if (!all && (homes_rule_on(s, GALENE_HOMES_RULE_STATES) || !view_majority(s->view, h->heard))) {
+    if (!all && (homes_rule_on(s, HOMES_RULE_STATES) || !view_majority(s->view, h->heard))) {
         return;
     }
     uint8_t best = newest(s);
@@ -142,21 +157,22 @@ static void look_if_gathered(struct homes_step *s)
         announce_first(s);
         return;
     }
-    h->phase = GALENE_HOMES_FETCHING;
+    h->phase = HOMES_FETCHING;
     h->fetch_from = best;
     h->fetched = h->versions[best];
-    homes_send(s, GALENE_HOMES_FETCH, best, h->fetched, 0);
+    homes_send(s, HOMES_FETCH, best, h->fetched, 0);
 }
 
 void homes_lead_view(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     uint8_t self = s->event->self;
-    h->phase = GALENE_HOMES_GATHER;
+    h->phase = HOMES_GATHER;
     h->heard = nodeset_of(self);
     h->have = 0;
     h->versions[self] = h->version;
     h->leavers = h->leaving ? nodeset_of(self) : 0;
+    h->computers = s->config->compute ? nodeset_of(self) : 0;
     look_if_gathered(s);
 }
 
@@ -164,25 +180,25 @@ void homes_lead_view(struct homes_step *s)
 
 static void on_state(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     const struct msg *msg = s->event->msg;
     uint8_t from = s->event->from;
-    if (h->phase != GALENE_HOMES_GATHER || nodeset_has(h->heard, from)) {
+    if (h->phase != HOMES_GATHER || nodeset_has(h->heard, from)) {
         homes_drop(s, ENGINE_DROP_STALE);
         return;
     }
     h->heard |= nodeset_of(from);
     h->versions[from] = msg->ts;
-    h->leavers |= (msg->flags & GALENE_HOMES_F_LEAVING) != 0 ? nodeset_of(from) : 0;
+    h->leavers |= (msg->flags & HOMES_F_LEAVING) != 0 ? nodeset_of(from) : 0;
+    h->computers |= (msg->flags & HOMES_F_COMPUTE) != 0 ? nodeset_of(from) : 0;
     look_if_gathered(s);
 }
 
 static void on_run(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     const struct msg *msg = s->event->msg;
-    if (h->phase != GALENE_HOMES_FETCHING || s->event->from != h->fetch_from ||
-        msg->ts != h->fetched) {
+    if (h->phase != HOMES_FETCHING || s->event->from != h->fetch_from || msg->ts != h->fetched) {
         homes_drop(s, ENGINE_DROP_STALE);
         return;
     }
@@ -190,7 +206,7 @@ static void on_run(struct homes_step *s)
         h->coming = msg->ts;
         h->come = 0;
     }
-    if (homes_take_run(s, true) && (msg->flags & GALENE_HOMES_F_LAST) != 0) {
+    if (homes_take_run(s, true) && (msg->flags & HOMES_F_LAST) != 0) {
         homes_commit(s, msg->ts);
         announce_first(s);
     }
@@ -198,8 +214,8 @@ static void on_run(struct homes_step *s)
 
 static void on_have(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
-    if (h->phase != GALENE_HOMES_WAIT || s->event->msg->ts != h->announced) {
+    struct homes *h = s->homes;
+    if (h->phase != HOMES_WAIT || s->event->msg->ts != h->announced) {
         homes_drop(s, ENGINE_DROP_STALE);
         return;
     }
@@ -209,8 +225,8 @@ static void on_have(struct homes_step *s)
 /* S9. */
 void homes_note_moved(struct homes_step *s, uint8_t node, uint64_t version)
 {
-    struct galene_homes *h = s->homes;
-    if (version < h->moves_since && homes_rule_on(s, GALENE_HOMES_RULE_MOVED)) {
+    struct homes *h = s->homes;
+    if (version < h->moves_since && homes_rule_on(s, HOMES_RULE_MOVED)) {
         return;
     }
     h->moved |= nodeset_of(node);
@@ -219,7 +235,7 @@ void homes_note_moved(struct homes_step *s, uint8_t node, uint64_t version)
 
 void homes_note_purged(struct homes_step *s, uint8_t node, uint64_t version)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (version < h->empties_since) {
         return;
     }
@@ -229,40 +245,40 @@ void homes_note_purged(struct homes_step *s, uint8_t node, uint64_t version)
 
 static void on_wish(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     uint8_t flags = s->event->msg->flags;
-    h->leavers |= (flags & GALENE_HOMES_F_LEAVING) != 0 ? nodeset_of(s->event->from) : 0;
-    h->empty |= (flags & GALENE_HOMES_F_EMPTY) != 0;
+    h->leavers |= (flags & HOMES_F_LEAVING) != 0 ? nodeset_of(s->event->from) : 0;
+    h->empty |= (flags & HOMES_F_EMPTY) != 0;
     h->look = true;
 }
 
 void homes_lead_message(struct homes_step *s)
 {
     const struct msg *msg = s->event->msg;
-    switch ((enum galene_homes_kind)msg->kind) {
-    case GALENE_HOMES_STATE:
+    switch (homes_kind_of(s)) {
+    case HOMES_STATE:
         on_state(s);
         break;
-    case GALENE_HOMES_RUN:
+    case HOMES_RUN:
         on_run(s);
         break;
-    case GALENE_HOMES_HAVE:
+    case HOMES_HAVE:
         on_have(s);
         break;
-    case GALENE_HOMES_MOVED:
+    case HOMES_MOVED:
         homes_note_moved(s, s->event->from, msg->ts);
         break;
-    case GALENE_HOMES_PURGED:
+    case HOMES_PURGED:
         homes_note_purged(s, s->event->from, msg->ts);
         break;
-    case GALENE_HOMES_WISH:
+    case HOMES_WISH:
         on_wish(s);
         break;
-    case GALENE_HOMES_FETCH:
-    case GALENE_HOMES_MAP:
-    case GALENE_HOMES_GO:
-    case GALENE_HOMES_FREE:
-    case GALENE_HOMES_END:
+    case HOMES_FETCH:
+    case HOMES_MAP:
+    case HOMES_GO:
+    case HOMES_FREE:
+    case HOMES_KINDS:
         HK_ASSERT(false && "a leader's");
     }
 }
@@ -270,7 +286,7 @@ void homes_lead_message(struct homes_step *s)
 /* ---- Announcing ---- */
 
 /* The first slot from `from` on that the announced map changes; that of an epoch says all. */
-static uint32_t changed_from(const struct galene_homes *h, uint32_t from)
+static uint32_t changed_from(const struct homes *h, uint32_t from)
 {
     if (h->announced == homes_version(h->epoch, 0)) {
         return from;
@@ -283,15 +299,15 @@ static uint32_t changed_from(const struct galene_homes *h, uint32_t from)
 
 static void send_runs(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     uint32_t first = changed_from(h, h->sent);
     while (first < HASH_SLOTS && homes_room(s)) {
         uint32_t n = homes_run_length(h->next, first);
         h->sent = first + n;
         uint32_t after = changed_from(h, h->sent);
         struct effect *e = effects_add(s->fx, EFF_BCAST);
-        e->code = GALENE_HOMES_MAP;
-        e->flags = after == HASH_SLOTS ? GALENE_HOMES_F_LAST : 0;
+        e->code = (uint8_t)(s->config->first_kind + HOMES_MAP);
+        e->flags = after == HASH_SLOTS ? HOMES_F_LAST : 0;
         e->with = EFF_NO_KEY;
         e->set = others(s);
         e->slot = homes_run_pack(first, n);
@@ -304,7 +320,7 @@ static void send_runs(struct homes_step *s)
 
 static void announce_flush(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (others(s) != 0) {
         send_runs(s);
     } else {
@@ -315,15 +331,14 @@ static void announce_flush(struct homes_step *s)
     }
     homes_commit(s, h->announced);
     bool first = h->announced == homes_version(h->epoch, 0);
-    h->phase =
-        first || homes_rule_on(s, GALENE_HOMES_RULE_ONE) ? GALENE_HOMES_WAIT : GALENE_HOMES_QUIET;
+    h->phase = first || homes_rule_on(s, HOMES_RULE_ONE) ? HOMES_WAIT : HOMES_QUIET;
     h->look = true;
 }
 
 /* S6, S7. */
 static void wait_flush(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (h->told_version == h->announced) {
         h->have |= nodeset_of(s->event->self);
     }
@@ -334,34 +349,40 @@ static void wait_flush(struct homes_step *s)
         h->ready_epoch = h->epoch;
         if (others(s) != 0) {
             struct effect *e = effects_add(s->fx, EFF_BCAST);
-            e->code = GALENE_HOMES_GO;
+            e->code = (uint8_t)(s->config->first_kind + HOMES_GO);
             e->with = EFF_NO_KEY;
             e->set = others(s);
             e->ts = h->announced;
         }
     }
-    h->phase = GALENE_HOMES_QUIET;
+    h->phase = HOMES_QUIET;
     h->look = true;
 }
 
 /* ---- Changes ---- */
 
-/* What has come to its end: moves whose home has nothing left, slots that everybody has purged. */
+/* S14. */
+static bool gives(const struct homes_step *s)
+{
+    return s->config->whole && homes_rule_on(s, HOMES_RULE_GIVEN);
+}
+
+/* What has come to its end: moves whose home has nothing left, slots that everybody has purged, and
+ * those that everybody knows to have been given. */
 static bool finish(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     bool any = false;
-    bool purged =
-        nodeset_within(s->view->live, h->purged) || !homes_rule_on(s, GALENE_HOMES_RULE_PURGED);
+    bool purged = nodeset_within(s->view->live, h->purged) || !homes_rule_on(s, HOMES_RULE_PURGED);
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         struct slot_home slot = slot_home_unpack(h->next[i]);
-        if (slot.state == HOME_MOVING && nodeset_has(h->moved, slot.home)) {
-            slot.home = slot.to;
-        } else if (slot.state != HOME_EMPTYING || !purged) {
+        bool moved = slot.state == HOME_MOVING && nodeset_has(h->moved, slot.home);
+        if (!moved && slot.state != HOME_GIVEN && (slot.state != HOME_EMPTYING || !purged)) {
             continue;
         }
+        slot.home = moved ? slot.to : slot.home;
         slot.to = NODE_NONE;
-        slot.state = HOME_STABLE;
+        slot.state = moved && gives(s) ? HOME_GIVEN : HOME_STABLE;
         h->next[i] = slot_home_pack(slot);
         any = true;
     }
@@ -381,18 +402,20 @@ static bool any_moving(const uint32_t *map)
 /* Composes the next step in `next`; whether there is one. */
 static bool compose(struct homes_step *s, uint64_t version)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     memcpy(h->next, h->map, sizeof h->next);
     bool any = finish(s);
-    if (h->empty && stayers(s) != 0 && homes_empty_lost(h->next, stayers(s))) {
+    bool emptied = h->empty && homes_empty(h->next, HOME_LOST, stayers(s));
+    emptied = homes_empty(h->next, HOME_NONE, stayers(s)) || emptied; /* S13 */
+    if (emptied) {
         h->empties_since = version;
         h->purged = 0;
         any = true;
     }
     h->empty = false;
     /* S11. */
-    bool rests = !h->hot || !homes_rule_on(s, GALENE_HOMES_RULE_HOT);
-    if (rests && !any_moving(h->next) && galene_homes_even(h->next, stayers(s))) {
+    bool rests = !h->hot || !homes_rule_on(s, HOMES_RULE_HOT);
+    if (rests && !any_moving(h->next) && homes_even(h->next, stayers(s))) {
         h->moves_since = version;
         h->moved = 0;
         any = true;
@@ -402,7 +425,7 @@ static bool compose(struct homes_step *s, uint64_t version)
 
 static void quiet_flush(struct homes_step *s)
 {
-    struct galene_homes *h = s->homes;
+    struct homes *h = s->homes;
     if (!h->look) {
         return;
     }
@@ -416,21 +439,21 @@ static void quiet_flush(struct homes_step *s)
 
 void homes_lead_flush(struct homes_step *s)
 {
-    switch ((enum galene_homes_phase)s->homes->phase) {
-    case GALENE_HOMES_ANNOUNCE:
+    switch ((enum homes_phase)s->homes->phase) {
+    case HOMES_ANNOUNCE:
         announce_flush(s);
         break;
-    case GALENE_HOMES_WAIT:
+    case HOMES_WAIT:
         wait_flush(s);
         break;
-    case GALENE_HOMES_QUIET:
+    case HOMES_QUIET:
         quiet_flush(s);
         break;
-    case GALENE_HOMES_GATHER:
-    case GALENE_HOMES_FETCHING:
-    case GALENE_HOMES_OUT:
-    case GALENE_HOMES_FOLLOW:
-    case GALENE_HOMES_PHASES:
+    case HOMES_GATHER:
+    case HOMES_FETCHING:
+    case HOMES_OUT:
+    case HOMES_FOLLOW:
+    case HOMES_PHASES:
         break;
     }
 }

@@ -1,4 +1,4 @@
-#include "support/galene_homes.h"
+#include "support/homes_rig.h"
 
 #include <string.h>
 
@@ -24,6 +24,17 @@ static const struct view *newest(const struct homes_rig *r)
 static struct slot_home home_at(const struct homes_node *n, uint32_t slot)
 {
     return slot_home_unpack(n->table[slot]);
+}
+
+/* Where slots move as wholes its messages have other numbers, as in an engine beside others. */
+struct homes_config homes_rig_config(const struct homes_rig *r, uint8_t node)
+{
+    return (struct homes_config){
+        .first_kind = r->whole ? 14 : 32,
+        .compute = nodeset_has(r->computers, node),
+        .whole = r->whole,
+        .rules_off = r->rules_off,
+    };
 }
 
 /* ---- Lanes ---- */
@@ -55,8 +66,10 @@ static void send(struct homes_rig *r, uint8_t from, uint8_t to, const struct eff
                           .epoch = r->nodes[from].view.epoch,
                           .ts = e->ts,
                           .arg = arg};
-    if (galene_homes_invalid(&p->msg) != NULL) {
-        violate(r, galene_homes_invalid(&p->msg));
+    struct homes_config config = homes_rig_config(r, from);
+    const char *why = homes_msg_invalid(&p->msg, &config);
+    if (why != NULL) {
+        violate(r, why);
     }
 }
 
@@ -71,7 +84,8 @@ static void take_home(struct homes_rig *r, struct homes_node *n, const struct ef
         r->lost += h.state == HOME_LOST && n->table[i] != e->set;
         r->empties += h.state == HOME_EMPTYING && n->table[i] != e->set;
         n->table[i] = (uint32_t)e->set;
-        r->had[i] |= nodeset_of(h.home) | (h.state == HOME_MOVING ? nodeset_of(h.to) : 0);
+        r->had[i] |= h.home < NODES_MAX ? nodeset_of(h.home) : 0;
+        r->had[i] |= h.state == HOME_MOVING && !r->whole ? nodeset_of(h.to) : 0;
     }
     if (e->ts < n->map_version && r->rules_off == 0) {
         violate(r, "a node is told an older map");
@@ -100,7 +114,7 @@ static bool is_home(const struct homes_node *n, uint8_t self)
 }
 
 /* What the operator gives up in this step holds nothing from now on. */
-static void note_given_up(struct homes_rig *r, const struct galene_homes *h)
+static void note_given_up(struct homes_rig *r, const struct homes *h)
 {
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         if (slot_home_unpack(h->map[i]).state == HOME_LOST) {
@@ -117,10 +131,11 @@ static bool step(struct homes_rig *r, uint8_t self, struct event *event)
     event->self = self;
     event->view = &n->view;
     r->steps++;
-    if (event->kind == EV_FLUSH && n->homes.phase >= GALENE_HOMES_ANNOUNCE && n->homes.empty) {
+    if (event->kind == EV_FLUSH && n->homes.phase >= HOMES_ANNOUNCE && n->homes.empty) {
         note_given_up(r, &n->homes);
     }
-    galene_homes_step(&n->homes, event, r->rules_off, &fx);
+    struct homes_config config = homes_rig_config(r, self);
+    homes_step(&n->homes, event, &config, &fx);
     judge_hot(r, n);
     for (uint32_t i = 0; i < fx.n; i++) {
         const struct effect *e = &fx.e[i];
@@ -140,7 +155,7 @@ static bool step(struct homes_rig *r, uint8_t self, struct event *event)
             HK_ASSERT(e->kind == EFF_DROP || e->kind == EFF_BEHIND);
         }
     }
-    if (galene_homes_ready(&n->homes) && nodeset_has(n->view.operational, self)) {
+    if (homes_ready(&n->homes) && nodeset_has(n->view.operational, self)) {
         n->serves = true;
     }
     return fx.n > 0;
@@ -182,7 +197,7 @@ static void answer(struct homes_rig *r, uint8_t node, uint32_t slot, bool write)
     struct homes_node *n = &r->nodes[node];
     if (n->holds[slot] != r->truth[slot]) {
         violate(r, n->holds[slot] == 0 ? "nil instead of a value" : "a stale value");
-    } else if (write && galene_homes_ready(&n->homes)) {
+    } else if (write && homes_ready(&n->homes)) {
         n->holds[slot] = ++r->writes;
         r->truth[slot] = r->writes;
     }
@@ -198,8 +213,12 @@ static void operate(struct homes_rig *r, uint8_t node, uint32_t slot, uint64_t b
     if (!may_act(r, node) || given_up) {
         return;
     }
-    if (n->holds[slot] != 0 || (h.state == HOME_STABLE && h.home == node) ||
-        (n->map_version < by_version && h.home != node)) {
+    if (r->whole) {
+        if (h.state == HOME_STABLE && h.home == node) {
+            answer(r, node, slot, write);
+        }
+    } else if (n->holds[slot] != 0 || (h.state == HOME_STABLE && h.home == node) ||
+               (n->map_version < by_version && h.home != node)) {
         answer(r, node, slot, write);
     } else if (h.state == HOME_MOVING && h.home == node && nodeset_has(n->view.live, h.to)) {
         struct homes_packet *p = put(r, node, h.to);
@@ -238,6 +257,27 @@ bool homes_rig_deliver(struct homes_rig *r, uint8_t from, uint8_t to)
 
 /* ---- The mover ---- */
 
+/* A slot that moves as a whole: the old home keeps what it has until the map says that it is
+ * elsewhere. Whether there was anything to be done. */
+static bool move_whole(struct homes_rig *r, uint8_t node, uint32_t slot)
+{
+    struct homes_node *n = &r->nodes[node];
+    struct slot_home h = home_at(n, slot);
+    if (h.state == HOME_MOVING && h.home == node) {
+        struct homes_node *to = &r->nodes[h.to];
+        bool has =
+            to->alive && to->view.epoch == n->view.epoch && to->table[slot] == n->table[slot];
+        bool had = has && to->holds[slot] == n->holds[slot];
+        to->holds[slot] = has ? n->holds[slot] : to->holds[slot];
+        return !had;
+    }
+    bool other = h.home != node && (h.state == HOME_STABLE || h.state == HOME_GIVEN ||
+                                    (h.state == HOME_MOVING && h.to != node));
+    bool found = other && n->holds[slot] != 0;
+    n->holds[slot] = other ? 0 : n->holds[slot];
+    return found;
+}
+
 static bool move_one(struct homes_rig *r, uint8_t node, uint32_t slot)
 {
     struct homes_node *n = &r->nodes[node];
@@ -246,6 +286,9 @@ static bool move_one(struct homes_rig *r, uint8_t node, uint32_t slot)
         bool found = n->holds[slot] != 0;
         n->holds[slot] = 0;
         return found;
+    }
+    if (r->whole) {
+        return move_whole(r, node, slot);
     }
     if (h.state != HOME_MOVING || h.home != node || n->holds[slot] == 0) {
         return false;
@@ -261,17 +304,19 @@ static bool move_one(struct homes_rig *r, uint8_t node, uint32_t slot)
     return true;
 }
 
-static bool has_work(const struct homes_node *n, uint8_t node, uint32_t *moving_out,
-                     uint32_t *emptying_out)
+static bool has_work(const struct homes_rig *r, const struct homes_node *n, uint8_t node,
+                     uint32_t *moving_out, uint32_t *emptying_out)
 {
+    uint32_t left = 0;
     *moving_out = 0;
     *emptying_out = 0;
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         struct slot_home h = home_at(n, i);
         *moving_out += h.state == HOME_MOVING && h.home == node;
         *emptying_out += h.state == HOME_EMPTYING;
+        left += r->whole && n->holds[i] != 0 && h.home != node;
     }
-    return *moving_out + *emptying_out > 0;
+    return *moving_out + *emptying_out + left > 0;
 }
 
 /* A part of a pass. Whether anything was done. */
@@ -280,11 +325,11 @@ bool homes_rig_move(struct homes_rig *r, uint8_t node, uint32_t slots)
     struct homes_node *n = &r->nodes[node];
     uint32_t moves;
     uint32_t empties;
-    if (!n->alive || !galene_homes_ready(&n->homes)) {
+    if (!n->alive || !homes_ready(&n->homes)) {
         return false;
     }
     if (!n->passing) {
-        if (n->said_version == n->map_version || !has_work(n, node, &moves, &empties)) {
+        if (n->said_version == n->map_version || !has_work(r, n, node, &moves, &empties)) {
             return false;
         }
         n->passing = true;
@@ -300,7 +345,7 @@ bool homes_rig_move(struct homes_rig *r, uint8_t node, uint32_t slots)
     }
     n->passing = false;
     if (!n->found) {
-        (void)has_work(n, node, &moves, &empties);
+        (void)has_work(r, n, node, &moves, &empties);
         n->said_version = n->pass_version;
         if (moves > 0) {
             homes_rig_say(r, node, SLOTS_MOVED, n->pass_version);
@@ -325,7 +370,8 @@ static void end_process(struct homes_rig *r, uint8_t node)
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         /* What it holds of a lost slot nobody can ask for. */
         holds |= n->holds[i] != 0 && n->holds[i] == r->truth[i] &&
-                 home_at(n, i).state != HOME_LOST && home_at(n, i).state != HOME_EMPTYING;
+                 home_at(n, i).state != HOME_LOST && home_at(n, i).state != HOME_EMPTYING &&
+                 (!r->whole || home_at(n, i).home == node);
     }
     if (n->left && !n->alone && holds) {
         violate(r, "a member that was told that it may leave holds keys");
@@ -391,7 +437,7 @@ static nodeset promotable(const struct homes_rig *r)
     const struct view *v = newest(r);
     for (nodeset rest = v->live & ~v->operational; rest != 0; rest &= rest - 1) {
         const struct homes_node *n = &r->nodes[nodeset_first(rest)];
-        bool ready = n->alive && n->view.epoch == v->epoch && galene_homes_ready(&n->homes);
+        bool ready = n->alive && n->view.epoch == v->epoch && homes_ready(&n->homes);
         set |= ready ? nodeset_of(nodeset_first(rest)) : 0;
     }
     return set;
@@ -485,7 +531,7 @@ static void judge_homes(struct homes_rig *r)
 static void judge_quiet(struct homes_rig *r, uint8_t leader)
 {
     const struct homes_node *l = &r->nodes[leader];
-    if (!l->alive || !galene_homes_quiet(&l->homes)) {
+    if (!l->alive || !homes_quiet(&l->homes)) {
         return;
     }
     for (uint8_t node = 0; node < HOMES_NODES; node++) {
@@ -522,7 +568,7 @@ static void random_slots(struct homes_rig *r, uint8_t node)
     if (what < 40) {
         if (n->homes.hot) {
             homes_rig_say(r, node, SLOTS_HOT, 0);
-        } else if (galene_homes_quiet(&n->homes)) {
+        } else if (homes_quiet(&n->homes)) {
             judge_quiet(r, node);
             n->hot_epoch = n->view.epoch;
             homes_rig_say(r, node, SLOTS_HOT, 1);
@@ -603,7 +649,8 @@ static nodeset stayers(const struct homes_rig *r)
     nodeset stay = 0;
     for (nodeset rest = newest(r)->operational; rest != 0; rest &= rest - 1) {
         uint8_t node = nodeset_first(rest);
-        stay |= r->nodes[node].homes.leaving ? 0 : nodeset_of(node);
+        bool takes = !r->nodes[node].homes.leaving && !nodeset_has(r->computers, node);
+        stay |= takes ? nodeset_of(node) : 0;
     }
     return stay;
 }
@@ -617,7 +664,7 @@ static void judge_shares(struct homes_rig *r, const uint32_t *table)
         struct slot_home h = slot_home_unpack(table[i]);
         if (h.state == HOME_STABLE) {
             has[h.home]++;
-        } else if (h.state != HOME_LOST) {
+        } else if (h.state != HOME_LOST && (h.state != HOME_NONE || stayers(r) != 0)) {
             violate(r, "a slot moves, or is emptied, for ever");
         }
     }
@@ -644,7 +691,7 @@ static void judge_end(struct homes_rig *r)
     const struct homes_node *first = &r->nodes[nodeset_first(v->live)];
     for (nodeset rest = v->live; rest != 0; rest &= rest - 1) {
         const struct homes_node *n = &r->nodes[nodeset_first(rest)];
-        if (!galene_homes_ready(&n->homes) || n->map_version != first->map_version ||
+        if (!homes_ready(&n->homes) || n->map_version != first->map_version ||
             memcmp(n->table, first->table, sizeof n->table) != 0) {
             violate(r, "maps differ in the end");
         }

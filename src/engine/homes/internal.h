@@ -1,27 +1,27 @@
-/* What the files of the slot map share: homes.c (every member), homes_lead.c (the leader),
- * homes_share.c (who gets what), homes_messages.c. */
-#ifndef HORKOS_ENGINE_GALENE_HOMES_INTERNAL_H
-#define HORKOS_ENGINE_GALENE_HOMES_INTERNAL_H
+/* What the files of the slot map share: homes.c (every member), lead.c (the leader), share.c (who
+ * gets what), messages.c. */
+#ifndef HORKOS_ENGINE_HOMES_INTERNAL_H
+#define HORKOS_ENGINE_HOMES_INTERNAL_H
 
 #include "base/assert.h"
-#include "engine/galene/homes.h"
+#include "engine/homes/homes.h"
 
 /* One step. */
 struct homes_step {
-    struct galene_homes *homes;
+    struct homes *homes;
     const struct event *event;
     const struct view *view;
     struct effects *fx;
-    uint64_t rules_off;
+    const struct homes_config *config;
 };
 
 #ifdef HK_MUTANTS
-static inline bool homes_rule_on(const struct homes_step *s, enum galene_homes_rule rule)
+static inline bool homes_rule_on(const struct homes_step *s, enum homes_rule rule)
 {
-    return (s->rules_off >> rule & 1) == 0;
+    return (s->config->rules_off >> rule & 1) == 0;
 }
 #else
-static inline bool homes_rule_on(const struct homes_step *s, enum galene_homes_rule rule)
+static inline bool homes_rule_on(const struct homes_step *s, enum homes_rule rule)
 {
     (void)s;
     (void)rule;
@@ -74,7 +74,12 @@ static inline uint8_t homes_leader(const struct view *view)
 
 static inline bool homes_leads(const struct homes_step *s)
 {
-    return s->homes->phase >= GALENE_HOMES_GATHER;
+    return s->homes->phase >= HOMES_GATHER;
+}
+
+static inline enum homes_kind homes_kind_of(const struct homes_step *s)
+{
+    return (enum homes_kind)(s->event->msg->kind - s->config->first_kind);
 }
 
 static inline void homes_drop(struct homes_step *s, enum engine_drop why)
@@ -83,7 +88,7 @@ static inline void homes_drop(struct homes_step *s, enum engine_drop why)
 }
 
 /* A message with nothing but its version and flags. */
-void homes_send(struct homes_step *s, enum galene_homes_kind kind, uint8_t to, uint64_t version,
+void homes_send(struct homes_step *s, enum homes_kind kind, uint8_t to, uint64_t version,
                 uint8_t flags);
 /* next, as it has come in or was announced, is the map. */
 void homes_commit(struct homes_step *s, uint64_t version);
@@ -91,7 +96,7 @@ void homes_commit(struct homes_step *s, uint64_t version);
 bool homes_take_run(struct homes_step *s, bool whole);
 void homes_free_here(struct homes_step *s);
 
-/* ---- homes_lead.c ---- */
+/* ---- lead.c ---- */
 void homes_lead_view(struct homes_step *s);
 /* STATE, RUN, HAVE, MOVED, PURGED, WISH. */
 void homes_lead_message(struct homes_step *s);
@@ -100,10 +105,11 @@ void homes_lead_flush(struct homes_step *s);
 void homes_note_moved(struct homes_step *s, uint8_t node, uint64_t version);
 void homes_note_purged(struct homes_step *s, uint8_t node, uint64_t version);
 
-/* ---- homes_share.c ---- */
-/* All slots, evenly, in one run each. */
+/* ---- share.c ---- */
+/* All slots, evenly, in one run each. No takers: they are nobody's. */
 void homes_deal(uint32_t *map, nodeset takers);
-/* Lost slots are emptied for those of the takers that have least. Whether there were any. */
-bool homes_empty_lost(uint32_t *map, nodeset takers);
+/* Slots in that state, which are nobody's, are emptied for those of the takers that have least.
+ * Whether there were any. */
+bool homes_empty(uint32_t *map, enum home_state state, nodeset takers);
 
 #endif
