@@ -72,8 +72,10 @@ bool call_own(struct worker *w, struct call *c)
     if (c->txn != NULL && !txn_own(w, c->txn)) {
         return false;
     }
-    if (c->occ) {
-        occ_own(w, c);
+    if (c->brought != NULL) {
+        c->brought->own(w, c);
+        c->owned = true;
+        return true;
     }
     if (c->owned || c->extra != NULL || n == 0) {
         c->owned = true;
@@ -159,8 +161,9 @@ void call_release(struct worker *w, struct call *c)
     if (c->txn != NULL) {
         txn_end(w, c->txn);
     }
-    if (c->occ) {
-        occ_end(w, c);
+    if (c->brought != NULL) {
+        c->brought->end(w, c);
+        c->brought = NULL;
     }
     w->own_calls -= c->own;
     struct store_thread *thread = w->threads[c->op.space];
@@ -193,8 +196,8 @@ void call_reply(struct worker *w, const struct call *c, const struct answer *ans
         .session = c->session, .tag = c->tag, .version = c->version, .answer = *answer};
     if (c->txn != NULL) {
         txn_fill(c->txn, &reply);
-    } else if (c->occ) {
-        occ_fill(w, c, &reply);
+    } else if (c->brought != NULL) {
+        c->brought->fill(w, c, &reply);
     }
     w->node->env.reply(w->node->env.context, w->index, &reply);
 }
@@ -227,7 +230,7 @@ void call_finish(struct worker *w, struct call *c, const struct answer *answer)
     struct session *session = &w->sessions[c->session];
     uint32_t index = c->session;
     struct answer named;
-    if (answer->kind == ANSWER_ERROR && answer->number == HK_ERR_LOSTSLOT) {
+    if (answer->kind == ANSWER_ERROR && answer->number == HK_ERR_LOSTSLOT && c->brought == NULL) {
         named = *answer;
         named.slot = slot_of_key(c->op.key);
         answer = &named;
@@ -262,6 +265,14 @@ void call_fail(struct worker *w, struct call *c, int err)
 {
     count_failure(w, c, err);
     struct answer answer = {.kind = ANSWER_ERROR, .number = err};
+    c->version = 0;
+    call_finish(w, c, &answer);
+}
+
+void call_lost(struct worker *w, struct call *c, uint16_t slot)
+{
+    struct answer answer = {.kind = ANSWER_ERROR, .slot = slot, .number = HK_ERR_LOSTSLOT};
+    count_failure(w, c, HK_ERR_LOSTSLOT);
     c->version = 0;
     call_finish(w, c, &answer);
 }
@@ -761,8 +772,8 @@ void call_run(struct worker *w, struct call *c)
         txn_run(w, c);
         return;
     }
-    if (c->occ) {
-        occ_run(w, c);
+    if (c->brought != NULL) {
+        c->brought->run(w, c);
         return;
     }
     if (forward_first(w, c)) {
@@ -925,7 +936,11 @@ void call_timer(struct worker *w, struct call *c)
         break;
     case CALL_WAITING:
     case CALL_COMMITTED:
-        txn_timer(w, c->txn);
+        if (c->brought != NULL) {
+            c->brought->timer(w, c);
+        } else {
+            txn_timer(w, c->txn);
+        }
         break;
     case CALL_FREE:
     case CALL_QUEUED:
@@ -970,6 +985,28 @@ int call_refuses(const struct worker *w, const struct op *op)
     return op_check(op, most);
 }
 
+int call_refuses_txn(const struct worker *w, uint8_t index, const struct txn_request *request)
+{
+    const struct space *space = &w->node->spaces[index];
+    if (space->ops == NULL ||
+        (space->ops->traits & (ENGINE_OWNED | ENGINE_SHARDED | ENGINE_TABLES)) == 0) {
+        return HK_ERR_INVALID;
+    }
+    bool tables = (space->ops->traits & ENGINE_TABLES) != 0;
+    for (uint32_t i = 0; i < request->ops_n && i < TXN_OPS_MAX; i++) {
+        const struct op *op = &request->ops[i];
+        if (op->space != index || (op->kind >= TXN_OP_RANGE && !tables)) {
+            return HK_ERR_INVALID;
+        }
+    }
+    for (uint32_t i = 0; i < request->watches_n && i < TXN_OBJECTS_MAX; i++) {
+        if (request->watches[i].range && !tables) {
+            return HK_ERR_INVALID;
+        }
+    }
+    return txn_check(request, w->node->config.spaces[index].store.value_bytes_max);
+}
+
 /* Nobody knows how much a read moves before it is done: when this poll has moved enough, the rest
  * waits for the next one. */
 static void start(struct worker *w, struct call *c, bool may_start)
@@ -994,8 +1031,8 @@ static int take_op(struct worker *w, struct call *c)
         /* Of a transaction it makes no difference to what comes after. */
         c->rmw = c->update && !owned && op_is_rmw(&c->op);
         err = own_key(w, c) ? HK_OK : HK_ERR_NOMEM;
-        if (err == HK_OK && space_of(w, c)->sharded) {
-            err = occ_take(w, c, NULL);
+        if (err == HK_OK && space_of(w, c)->brought != NULL) {
+            err = space_of(w, c)->brought->take(w, c, NULL);
         }
     }
     return err;
@@ -1011,11 +1048,15 @@ static int take_request(struct worker *w, struct call *c, const struct request *
         return take_op(w, c);
     }
     c->op = (struct op){.kind = OP_GET, .space = request->op.space};
-    if (c->op.space < SPACES_MAX && space_of(w, c)->sharded) {
-        return occ_take(w, c, request->txn);
+    if (c->op.space >= SPACES_MAX) {
+        return HK_ERR_INVALID;
     }
-    int err = txn_refuses(w, request);
-    return err != HK_OK ? err : txn_take(w, c, request->txn);
+    int err = call_refuses_txn(w, c->op.space, request->txn);
+    if (err != HK_OK) {
+        return err;
+    }
+    const struct brought_ops *brought = space_of(w, c)->brought;
+    return brought != NULL ? brought->take(w, c, request->txn) : txn_take(w, c, request->txn);
 }
 
 void call_take(struct worker *w, const struct request *request, uint64_t hash)

@@ -18,8 +18,9 @@ static void check_call(const struct worker *w, const struct call *c)
         break;
     case CALL_WAITING:
     case CALL_COMMITTED:
-        HK_ASSERT(c->flow == NULL && (c->txn != NULL || c->occ));
-        HK_ASSERT(c->occ || c->timer.place != TIMER_IDLE);
+        HK_ASSERT(c->flow == NULL && (c->txn != NULL || c->brought != NULL));
+        HK_ASSERT((c->brought != NULL && c->brought->timer == NULL) ||
+                  c->timer.place != TIMER_IDLE);
         break;
     case CALL_DONE:
         HK_ASSERT(c->session != SESSION_NONE && c->flow == NULL);

@@ -237,13 +237,17 @@ static uint64_t version_of(const struct evaluation *e, const struct txn_object *
     return absent ? TXN_ABSENT | o->absence : o->version;
 }
 
-void evaluation_answer(struct evaluation *e, struct answer *answer_out, uint64_t *version_out)
+void evaluation_versions(struct evaluation *e)
 {
     for (uint32_t i = 0; i < e->request.ops_n; i++) {
         uint16_t target = e->index[2 * i + 1];
         uint16_t object = target != UINT16_MAX ? target : e->index[2 * i];
         e->versions[i] = object != UINT16_MAX ? version_of(e, &e->objects[object]) : 0;
     }
+}
+
+void evaluation_answer(const struct evaluation *e, struct answer *answer_out, uint64_t *version_out)
+{
     *version_out = 0;
     *answer_out = (struct answer){.kind = ANSWER_OK};
     if (e->verdict == TXN_CONFLICT) {

@@ -66,9 +66,11 @@ typedef int evaluation_fill_fn(void *context);
 int evaluation_run(struct evaluation *e, uint32_t value_bytes_max, uint64_t wall_ms,
                    evaluation_fill_fn *fill, void *context) __attribute__((warn_unused_result));
 
-/* After it, when objects that change have their new versions: e->versions, and what the client
- * hears; version_out: of a single operation. */
-void evaluation_answer(struct evaluation *e, struct answer *answer_out, uint64_t *version_out);
+/* After it, when objects that change have their new versions (version, or absence): e->versions. */
+void evaluation_versions(struct evaluation *e);
+/* What the client hears; version_out: of a single operation. */
+void evaluation_answer(const struct evaluation *e, struct answer *answer_out,
+                       uint64_t *version_out);
 /* What a reply with that answer says beside it. */
 void evaluation_reply(const struct evaluation *e, struct reply *reply);
 

@@ -91,12 +91,14 @@ struct call {
     uint32_t prods;   /* of a parked call */
     bool baton;       /* the one update that was woken; passes it on to the next that waits */
     struct flow *flow;
-    struct txn *txn;            /* txn_internal.h: it is one; or NULL */
-    struct miss *miss;          /* CALL_FORWARDED: as it was sent */
-    struct forward_route route; /* CALL_FORWARDED: where it goes */
-    struct call_origin origin;  /* remote: who asks */
-    uint64_t handed_version;    /* handed: the map of the old home that says so */
-    uint8_t state;              /* enum call_state */
+    struct txn *txn;                   /* txn_internal.h: it is one; or NULL */
+    const struct brought_ops *brought; /* it is a transaction of such a kind; or NULL */
+    struct lotus_run *lotus;           /* lotus_run.h: it is this one's; or NULL */
+    struct miss *miss;                 /* CALL_FORWARDED: as it was sent */
+    struct forward_route route;        /* CALL_FORWARDED: where it goes */
+    struct call_origin origin;         /* remote: who asks */
+    uint64_t handed_version;           /* handed: the map of the old home that says so */
+    uint8_t state;                     /* enum call_state */
     bool update;
     bool rmw;
     bool gated;   /* could complete, but an earlier command of its session has not */
@@ -107,7 +109,6 @@ struct call {
     bool counted; /* as a hit, a local operation or a miss */
     bool decided; /* its update took effect; the answer waits for a confirmation */
     bool owned;   /* value and arg are its own: it can be tried again */
-    bool occ;     /* it is a transaction of occ.c */
     bool ahead;   /* it was committed by its client's thread, in a pipeline of its own */
 };
 
@@ -292,10 +293,11 @@ struct space {
     const void *engine;
     struct store *store;
     bool async_reads;
-    bool ordered; /* its engine needs order ... */
-    bool lanes;   /* ... and the port does not give it */
-    bool sharded; /* ENGINE_SHARDED (occ.c) */
-    bool homed;   /* ENGINE_HOMED: operations go to their keys' homes (forward.c) */
+    bool ordered;                      /* its engine needs order ... */
+    bool lanes;                        /* ... and the port does not give it */
+    bool sharded;                      /* ENGINE_SHARDED (occ.c) */
+    const struct brought_ops *brought; /* ... or ENGINE_TABLES (lotus.c); else NULL */
+    bool homed; /* ENGINE_HOMED: operations go to their keys' homes (forward.c) */
 
     /* Of engines with worker-wide flows (ordered.c). Worker 0's: */
     struct log log;
@@ -360,9 +362,9 @@ struct sweep {
     uint64_t due_us;
     uint64_t wall_ms;
     uint8_t space;
-    bool soon;  /* the view changed: look for keys left Invalid without pausing */
-    bool owned; /* the space's objects have owners */
-    bool sharded;
+    bool soon;    /* the view changed: look for keys left Invalid without pausing */
+    bool owned;   /* the space's objects have owners */
+    bool brought; /* ... or come to transactions */
     uint32_t keys_n;
     uint32_t bytes_n;
     struct sweep_key keys[SWEEP_KEYS_MAX];
@@ -558,8 +560,6 @@ int txn_take_committed(struct worker *w, struct call *c, const struct node_commi
 void txn_run_committed(struct worker *w, struct call *c, const struct node_committed *committed);
 int txn_init(struct worker *w) __attribute__((warn_unused_result));
 void txn_deinit(struct worker *w);
-/* Why a request of several operations cannot be taken, or HK_OK. */
-int txn_refuses(const struct worker *w, const struct request *request);
 /* The call is that request; HK_ERR_NOMEM, HK_ERR_TOOBIG. */
 int txn_take(struct worker *w, struct call *c, const struct txn_request *request)
     __attribute__((warn_unused_result));
@@ -582,18 +582,27 @@ void txn_woken_all(struct worker *w);
 uint32_t txn_under_way(const struct worker *w);
 void txn_check_worker(const struct worker *w);
 
+/* ---- Transactions whose objects are brought to where they are evaluated: occ.c, lotus.c ---- */
+struct brought_ops {
+    /* The call is that request, of which call_refuses_txn had nothing to say; NULL: its one
+     * operation. HK_ERR_TOOBIG, HK_ERR_BUSY, HK_ERR_INVALID. */
+    int (*take)(struct worker *w, struct call *c, const struct txn_request *request);
+    /* What the request points to becomes its own. */
+    void (*own)(struct worker *w, struct call *c);
+    void (*run)(struct worker *w, struct call *c);
+    /* CALL_WAITING, and its time is over. NULL: no timer is armed then. */
+    void (*timer)(struct worker *w, struct call *c);
+    /* Whether it may have taken effect although it is not answered. NULL: no. */
+    bool (*unknown)(const struct worker *w, const struct call *c);
+    /* What a reply says beside its answer; then: it is forgotten. */
+    void (*fill)(struct worker *w, const struct call *c, struct reply *reply);
+    void (*end)(struct worker *w, struct call *c);
+};
+extern const struct brought_ops occ_brought;
+
 /* ---- occ.c: transactions of the baseline ---- */
 int occ_init(struct worker *w) __attribute__((warn_unused_result));
 void occ_deinit(struct worker *w);
-/* The call is that request; NULL: its one operation. HK_ERR_TOOBIG. */
-int occ_take(struct worker *w, struct call *c, const struct txn_request *request)
-    __attribute__((warn_unused_result));
-/* What the request points to becomes its own. */
-void occ_own(struct worker *w, struct call *c);
-void occ_run(struct worker *w, struct call *c);
-/* What a reply says beside its answer; then: it is forgotten. */
-void occ_fill(struct worker *w, const struct call *c, struct reply *reply);
-void occ_end(struct worker *w, struct call *c);
 void occ_message(struct worker *w, const struct msg *msg, uint8_t from);
 void occ_adopt(struct worker *w);
 
@@ -772,12 +781,16 @@ void call_ask(struct worker *w, struct call *c, struct flow *f);
 void call_value(struct worker *w, struct call *c, const struct msg *msg);
 void call_finish(struct worker *w, struct call *c, const struct answer *answer);
 void call_fail(struct worker *w, struct call *c, int err);
+/* With HK_ERR_LOSTSLOT, of that slot. */
+void call_lost(struct worker *w, struct call *c, uint16_t slot);
 void call_ready(struct worker *w, struct call *c);
 void call_release(struct worker *w, struct call *c);
 /* Makes a call of another node, whose operation and origin are set, and runs it. */
 void call_take_remote(struct worker *w, struct call *c, uint64_t hash);
 /* Why no store of this node could execute the operation, or HK_OK. */
 int call_refuses(const struct worker *w, const struct op *op);
+/* The same of a request of several operations in that space. Only tables have ranges. */
+int call_refuses_txn(const struct worker *w, uint8_t space, const struct txn_request *request);
 /* Value and argument become the call's own; false: there is no memory. */
 bool call_own(struct worker *w, struct call *c);
 /* When it is to be answered at the latest. */
@@ -850,6 +863,9 @@ void lanes_timer(struct worker *w, struct timer *timer);
  * delivers what waited for it. */
 void lanes_adopt(struct worker *w);
 void lanes_drain(struct worker *w);
+/* The epoch since which that node's process and this one are members, so that nothing which they
+ * have said to each other is lost; 0: they are not. */
+uint32_t lanes_life(const struct worker *w, uint8_t node);
 /* Whether so much is unacknowledged that no new update should begin. */
 bool lanes_clogged(const struct worker *w);
 void lanes_check(const struct worker *w);

@@ -29,8 +29,7 @@ void lanes_init(struct worker *w)
     list_init(&w->lanes.owing);
 }
 
-/* The epoch since which both processes are members; 0: they are not. */
-static uint32_t life_with(const struct worker *w, uint8_t node)
+uint32_t lanes_life(const struct worker *w, uint8_t node)
 {
     uint8_t self = w->node->config.self;
     const struct view *view = &w->view;
@@ -45,11 +44,11 @@ static uint32_t life_with(const struct worker *w, uint8_t node)
 static struct lane_peer *peer_of(struct worker *w, uint8_t node)
 {
     struct lane_peer *peer = w->lanes.peers[node];
-    if (peer == NULL && life_with(w, node) != 0) {
+    if (peer == NULL && lanes_life(w, node) != 0) {
         peer = calloc(1, sizeof *peer);
         HK_ASSERT(peer != NULL);
         peer->nonce = w->view.members[node].nonce;
-        peer->life = life_with(w, node);
+        peer->life = lanes_life(w, node);
         w->lanes.peers[node] = peer;
     }
     return peer;
@@ -464,7 +463,7 @@ void lanes_adopt(struct worker *w)
     for (uint8_t i = 0; i < NODES_MAX; i++) {
         const struct lane_peer *peer = w->lanes.peers[i];
         if (peer != NULL &&
-            (!view_has(&w->view, i, peer->nonce) || life_with(w, i) != peer->life)) {
+            (!view_has(&w->view, i, peer->nonce) || lanes_life(w, i) != peer->life)) {
             end_peer(w, i);
         }
     }

@@ -114,6 +114,7 @@ static int make_spaces(struct node *n)
         space->lanes = space->ordered && !n->env.ordered;
         space->sharded = (config->ops->traits & ENGINE_SHARDED) != 0;
         space->homed = (config->ops->traits & ENGINE_HOMED) != 0;
+        space->brought = space->sharded ? &occ_brought : NULL;
         store.force_any = space->ordered;
         int err = store_create(&store, &space->store);
         if (err != HK_OK) {
@@ -317,7 +318,9 @@ static void answer_open(struct worker *w)
             if (c->state != CALL_DONE) {
                 bool sent = c->state == CALL_FORWARDED && c->miss != NULL && c->update;
                 bool unknown = (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided ||
-                               sent || (c->state == CALL_COMMITTED && c->update);
+                               sent || (c->state == CALL_COMMITTED && c->update) ||
+                               (c->brought != NULL && c->brought->unknown != NULL &&
+                                c->brought->unknown(w, c));
                 answer = (struct answer){
                     .kind = ANSWER_ERROR,
                     .number = unknown ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE,

@@ -113,31 +113,17 @@ static void place_all(struct worker *w, struct occ_run *r)
     }
 }
 
-static int refuses(const struct worker *w, const struct call *c, const struct txn_request *request)
+static int occ_take(struct worker *w, struct call *c, const struct txn_request *request)
 {
-    for (uint32_t i = 0; i < request->ops_n && i < TXN_OPS_MAX; i++) {
-        if (request->ops[i].space != c->op.space) {
-            return HK_ERR_INVALID;
-        }
-    }
-    return txn_check(request, w->node->config.spaces[c->op.space].store.value_bytes_max);
-}
-
-int occ_take(struct worker *w, struct call *c, const struct txn_request *request)
-{
-    int err = request != NULL ? refuses(w, c, request) : HK_OK;
-    if (err != HK_OK) {
-        return err;
-    }
     struct occ_run *r = run_of(w, c);
     HK_ASSERT(r->call == NULL);
     r->call = c;
-    c->occ = true;
+    c->brought = &occ_brought;
     r->machine = (struct occ_txn){.state = OCC_IDLE};
     r->own_bytes = false;
     r->done = false;
     r->tries = 0;
-    err = evaluation_begin(&r->evaluation, request, &c->op, w->node->spaces[c->op.space].store);
+    int err = evaluation_begin(&r->evaluation, request, &c->op, w->node->spaces[c->op.space].store);
     if (err != HK_OK) {
         return err;
     }
@@ -151,7 +137,7 @@ int occ_take(struct worker *w, struct call *c, const struct txn_request *request
     return HK_OK;
 }
 
-void occ_own(struct worker *w, struct call *c)
+static void occ_own(struct worker *w, struct call *c)
 {
     struct occ_run *r = run_of(w, c);
     if (!r->own_bytes) {
@@ -270,7 +256,7 @@ static bool holds_here(struct worker *w, struct occ_run *r)
 }
 
 /* A client that goes in the midst of it leaves nothing locked, perhaps a backup that is ahead. */
-void occ_end(struct worker *w, struct call *c)
+static void occ_end(struct worker *w, struct call *c)
 {
     struct occ_run *r = run_of(w, c);
     if (r->machine.state != OCC_IDLE) {
@@ -280,7 +266,6 @@ void occ_end(struct worker *w, struct call *c)
     }
     r->gen++;
     r->call = NULL;
-    c->occ = false;
 }
 
 /* ---- Evaluation ---- */
@@ -367,12 +352,13 @@ static void store_here(struct worker *w, struct occ_run *r, bool as_home)
 static void finish(struct worker *w, struct occ_run *r)
 {
     struct answer answer;
+    evaluation_versions(&r->evaluation);
     evaluation_answer(&r->evaluation, &answer, &r->call->version);
     r->done = true;
     call_finish(w, r->call, &answer);
 }
 
-void occ_fill(struct worker *w, const struct call *c, struct reply *reply)
+static void occ_fill(struct worker *w, const struct call *c, struct reply *reply)
 {
     const struct occ_run *r = run_of(w, c);
     if (r->done) {
@@ -464,7 +450,7 @@ static void carry_out(struct worker *w, struct occ_run *r, const struct occ_effe
     }
 }
 
-void occ_run(struct worker *w, struct call *c)
+static void occ_run(struct worker *w, struct call *c)
 {
     struct occ_run *r = run_of(w, c);
     struct occ_effects fx = {.n = 0};
@@ -477,6 +463,14 @@ void occ_run(struct worker *w, struct call *c)
     occ_begin(&r->machine, r->homes, r->locks, r->reads, &fx);
     carry_out(w, r, &fx);
 }
+
+const struct brought_ops occ_brought = {
+    .take = occ_take,
+    .own = occ_own,
+    .run = occ_run,
+    .fill = occ_fill,
+    .end = occ_end,
+};
 
 /* ---- Messages ---- */
 

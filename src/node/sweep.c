@@ -27,7 +27,7 @@ static void visit(void *context, struct bytes key, uint64_t hash, const struct k
         /* Nothing is left half done, tombstones are own_walk.c's, and the owner deletes. */
         wanted = expired_ms != 0 && (meta->flags & ZEUS_OWNED) != 0;
     }
-    wanted = wanted && !sweep->sharded;
+    wanted = wanted && !sweep->brought;
     if (!wanted || sweep->keys_n == SWEEP_KEYS_MAX || key.n > SWEEP_BYTES - sweep->bytes_n) {
         return; /* what finds no room waits for the next pass */
     }
@@ -145,7 +145,7 @@ void sweep_poll(struct worker *w)
     sweep->bytes_n = 0;
     sweep->wall_ms = w->wall_ms;
     sweep->owned = space->directory != NULL;
-    sweep->sharded = space->sharded;
+    sweep->brought = space->brought != NULL;
     do {
         sweep->cursor =
             store_walk(space->store, w->threads[sweep->space], sweep->cursor, visit, sweep);

@@ -126,7 +126,7 @@ static void chunk_fill(struct worker *w, uint8_t space, uint64_t *cursor, uint64
 static bool is_copied(const struct space *space)
 {
     return space->ops != NULL && space->homes == NULL && space->directory == NULL &&
-           !space->sharded;
+           space->brought == NULL;
 }
 
 static bool may_donate(const struct worker *w, const struct msg *ask, uint8_t from)

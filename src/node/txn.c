@@ -281,20 +281,6 @@ static bool make_arrays(struct worker *w, struct txn *t, uint8_t space)
     return true;
 }
 
-int txn_refuses(const struct worker *w, const struct request *request)
-{
-    uint8_t space = request->op.space;
-    if (space >= SPACES_MAX || w->txns == NULL || w->txns->spaces[space] == NULL) {
-        return HK_ERR_INVALID;
-    }
-    for (uint32_t i = 0; i < request->txn->ops_n && i < TXN_OPS_MAX; i++) {
-        if (request->txn->ops[i].space != space) {
-            return HK_ERR_INVALID;
-        }
-    }
-    return txn_check(request->txn, w->node->config.spaces[space].store.value_bytes_max);
-}
-
 int txn_take(struct worker *w, struct call *c, const struct txn_request *request)
 {
     struct txn *t = attach(w, c);

@@ -1,0 +1,34 @@
+/* Hints that a coordinator keeps of rows at memory servers ([L] 5.2): by the hash of their key, the
+ * least frequently used make room, and what was used long ago counts less. Pure. A hint is only a
+ * shortcut: the server looks whether it is right before it uses it, so that two keys with one hash,
+ * or an old hint, cost a look-up and nothing else. */
+#ifndef HORKOS_ENGINE_LOTUS_HINTS_H
+#define HORKOS_ENGINE_LOTUS_HINTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HINTS_WAYS 8u /* places that a hash may have */
+
+struct hint {
+    uint64_t hash;
+    uint64_t hint; /* 0: a free place */
+    uint32_t uses; /* since it came, halved each time that its set makes room */
+    uint32_t reserved;
+};
+
+struct hints {
+    struct hint *places; /* caller's memory; sets of HINTS_WAYS */
+    uint32_t sets;       /* a power of two */
+    uint32_t kept;       /* places that are not free */
+};
+
+/* Memory for at most so many hints (at least HINTS_WAYS are kept). */
+size_t hints_bytes(uint32_t most);
+void hints_init(struct hints *h, void *memory, uint32_t most);
+/* 0: there is none. */
+uint64_t hints_find(struct hints *h, uint64_t hash);
+/* The right one, as a server said; 0: forgets it. */
+void hints_set(struct hints *h, uint64_t hash, uint64_t hint);
+
+#endif
