@@ -4,8 +4,8 @@
  * goes on when all are done; those of one batch to one node are executed in their order, as one
  * queue pair does it. READ and WRITE are not atomic: only each word of 8 bytes is.
  *
- * Who executes a posting: memory_apply at once, in shared memory (threads of this machine); the cost
- * model, when it arrives in virtual time; a test, word by word in whichever order. */
+ * Who executes a posting: memory_apply at once, in shared memory (threads of this machine); the
+ * cost model, when it arrives in virtual time; a test, word by word in whichever order. */
 #ifndef HORKOS_ONESIDED_VERBS_H
 #define HORKOS_ONESIDED_VERBS_H
 
