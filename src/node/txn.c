@@ -275,6 +275,7 @@ static bool make_arrays(struct worker *w, struct txn *t, uint8_t space)
     t->order = (uint16_t *)(void *)take(&rest, most * sizeof *t->order);
     t->objects_n =
         txn_objects(r, hash_of, w->node->spaces[space].store, t->objects, most, t->index);
+    t->objects_n = t->objects_n == UINT32_MAX ? 0 : t->objects_n; /* too many */
     for (uint32_t i = 0; i < t->objects_n; i++) {
         t->order[i] = (uint16_t)i;
     }

@@ -142,6 +142,35 @@ static struct cluster_txn_answer transact(struct cluster *c, uint32_t node, cons
     return cluster_transact(c, node, 0, &txn);
 }
 
+static void refuses(struct cluster_txn_answer a, int err)
+{
+    assert_int_equal(a.kind, ANSWER_ERROR);
+    assert_int_equal(a.number, err);
+}
+
+/* More objects than a transaction may touch, by fewer operations than it may have; and ranges where
+ * there are no tables. */
+static void test_refused(void **state)
+{
+    (void)state;
+    static struct op ops[TXN_OBJECTS_MAX / 2 + 1];
+    static char keys[2 * (TXN_OBJECTS_MAX / 2 + 1)][8];
+    struct cluster *c = start(1, 1);
+    for (uint32_t i = 0; i < TXN_OBJECTS_MAX / 2 + 1; i++) {
+        (void)snprintf(keys[2 * i], sizeof keys[0], "%u", 2 * i);
+        (void)snprintf(keys[2 * i + 1], sizeof keys[0], "%u", 2 * i + 1);
+        ops[i] = (struct op){
+            .kind = TXN_OP_COPY, .key = text(keys[2 * i]), .arg = text(keys[2 * i + 1])};
+    }
+    refuses(transact(c, 0, ops, TXN_OBJECTS_MAX / 2 + 1, 0), HK_ERR_TOOBIG);
+    const struct op range = {.kind = TXN_OP_RANGE};
+    refuses(transact(c, 0, &range, 1, 0), HK_ERR_INVALID);
+    const struct txn_watch watch = {.range = true};
+    const struct txn_request watched = {.watches = &watch, .watches_n = 1};
+    refuses(cluster_transact(c, 0, 0, &watched), HK_ERR_INVALID);
+    cluster_destroy(c);
+}
+
 static void test_lists(void **state)
 {
     (void)state;
@@ -301,6 +330,7 @@ int main(void)
 #ifdef HK_MUTANTS
         cmocka_unit_test(test_written_alone_is_lost),
 #endif
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_watches),
         cmocka_unit_test(test_acquire),
