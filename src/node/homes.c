@@ -19,11 +19,12 @@ int homes_init(struct space *space)
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         atomic_store_explicit(&space->homes[i], nobody, memory_order_relaxed);
     }
-    return HK_OK;
+    return (space->ops->traits & ENGINE_TABLES) != 0 ? lotus_map_init(space) : HK_OK;
 }
 
 void homes_deinit(struct space *space)
 {
+    lotus_map_deinit(space);
     free(space->homes);
     space->homes = NULL;
 }
@@ -33,7 +34,16 @@ void homes_set(struct worker *w, uint8_t index, const struct effect *e)
     struct space *space = &w->node->spaces[index];
     HK_ASSERT(space->homes != NULL && e->gen < HASH_SLOTS && e->slot <= HASH_SLOTS - e->gen);
     for (uint32_t i = e->gen; i < e->gen + e->slot; i++) {
+        if (space->moves != NULL) {
+            uint32_t before = atomic_load_explicit(&space->homes[i], memory_order_relaxed);
+            lotus_map_changes(w, index, i, slot_home_unpack(before),
+                              slot_home_unpack((uint32_t)e->set));
+        }
         atomic_store_explicit(&space->homes[i], (uint32_t)e->set, memory_order_release);
+    }
+    if (space->moves != NULL &&
+        e->ts != atomic_load_explicit(&space->map_version, memory_order_relaxed)) {
+        lotus_map_told(w, index, e->ts);
     }
     atomic_store_explicit(&space->map_version, e->ts, memory_order_release);
 }

@@ -174,6 +174,7 @@ struct forward_peer {
 };
 
 struct remote_block;
+struct lotus_moves;
 
 struct forward {
     struct miss *misses;                   /* calls_max of them; NULL: no space has homes */
@@ -311,8 +312,9 @@ struct space {
      * Written by worker 0, read by all; where keys have homes (`homed`) under the lock of a key's
      * bucket where it decides. */
     _Atomic uint32_t *homes;
-    bool exclusive;      /* one worker of the home touches a key (hot_config) */
-    uint32_t misses_max; /* as hot_config has it */
+    struct lotus_moves *moves; /* lotus_move.h: where slots move as wholes (ENGINE_TABLES) */
+    bool exclusive;            /* one worker of the home touches a key (hot_config) */
+    uint32_t misses_max;       /* as hot_config has it */
     _Atomic uint64_t map_version;
     _Atomic bool left; /* EFF_LEFT has come */
 
@@ -699,6 +701,14 @@ bool homes_rest(struct worker *w, uint8_t space);
 /* The home of a key, by this node's map. */
 struct slot_home homes_of(const struct space *space, struct bytes key);
 
+/* ---- lotus_map.c: what homes.c calls where slots move as wholes ---- */
+int lotus_map_init(struct space *space) __attribute__((warn_unused_result));
+void lotus_map_deinit(struct space *space);
+/* Worker 0: the map is about to say `after` of the slot; it has said all of that version. */
+void lotus_map_changes(struct worker *w, uint8_t space, uint32_t slot, struct slot_home before,
+                       struct slot_home after);
+void lotus_map_told(struct worker *w, uint8_t space, uint64_t version);
+
 /* ---- forward.c ---- */
 int forward_init(struct worker *w) __attribute__((warn_unused_result));
 void forward_deinit(struct worker *w);
@@ -891,6 +901,10 @@ uint64_t transfer_deadline(const struct worker *w);
 /* ---- move.c: worker 0 ---- */
 void move_poll(struct worker *w);
 uint64_t move_deadline(const struct worker *w);
+
+/* ---- lotus_move.c: worker 0; the same where slots move as wholes ---- */
+void lotus_move_poll(struct worker *w);
+uint64_t lotus_move_deadline(const struct worker *w);
 
 /* ---- sweep.c: worker 0 ---- */
 void sweep_poll(struct worker *w);

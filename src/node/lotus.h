@@ -22,7 +22,8 @@ enum lotus_where {
 enum lotus_where lotus_where(const struct worker *w, uint8_t space, uint32_t slot,
                              uint8_t *node_out);
 /* All nodes that have slots, and the version of the map that says so; false: a slot is lost
- * (*lost_out, LOTUS_LOST), moving, or there is no map. */
+ * (*lost_out, else left alone), or moving, or there is no map; or this node has not let go of rows
+ * of slots that have moved away. */
 bool lotus_servers(const struct worker *w, uint8_t space, nodeset *servers_out,
                    uint64_t *version_out, uint32_t *lost_out);
 /* At a memory server: whether the slot is here, and at rest. */

@@ -137,6 +137,7 @@ struct space_config {
 
 struct node_config {
     uint8_t self;
+    uint8_t role;                /* enum node_role: where nodes have roles (ENGINE_TABLES) */
     uint32_t workers;            /* 1 .. WORKERS_MAX */
     uint16_t version_max;        /* newest version of the frames that it takes; 0: FRAME_VERSION */
     uint64_t cluster;            /* id: strangers are told apart */

@@ -162,6 +162,7 @@ static bool step_wide(struct worker *w, uint8_t index, enum ev_kind kind, const 
     s.event.from = from;
     s.event.taken = space->log.taken;
     s.event.log_bytes = log_size(&space->log);
+    s.event.role = w->node->config.role;
     if (msg != NULL) {
         s.event.key_hash = portable_hash(w, msg->key);
     }
@@ -193,6 +194,7 @@ void ordered_slots(struct worker *w, uint8_t index, enum slots_code code, uint64
     step_init(w, &s, index, EV_SLOTS);
     s.event.code = (uint8_t)code;
     s.event.ts = ts;
+    s.event.role = w->node->config.role;
     struct effects fx;
     fx.n = 0;
     w->stats.flow_steps++;

@@ -275,6 +275,7 @@ static void background(struct worker *w)
         transfer_poll(w);
         sweep_poll(w);
         move_poll(w);
+        lotus_move_poll(w);
         hot_poll(w);
         hot_epoch_poll(w);
     }
@@ -376,6 +377,7 @@ uint64_t worker_deadline(const struct worker *w)
         due = sooner(due, transfer_deadline(w));
         due = sooner(due, sweep_deadline(w));
         due = sooner(due, move_deadline(w));
+        due = sooner(due, lotus_move_deadline(w));
         due = sooner(due, ordered_deadline(w));
         due = sooner(due, hot_deadline(w));
         due = sooner(due, hot_epoch_deadline(w));

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/meta.h"
 #include "base/slot.h"
+#include "engine/homes/homes.h"
 #include "engine/lotus/lotus.h"
 
 #define ROOM 65536u
@@ -512,10 +513,40 @@ static void test_fixed_fields(void **state)
     bad(&d, "more than the message is about");
     for (uint32_t kind = 0; kind < 256; kind++) {
         begin(&d, (uint8_t)kind);
-        if (kind == 0 || kind >= LOTUS_MSG_MAP) {
+        bool of_map = kind >= LOTUS_MSG_MAP && kind < LOTUS_MSG_MAP + HOMES_KINDS;
+        bool moves = kind == LOTUS_MSG_ROWS || kind == LOTUS_MSG_TAKEN;
+        if (kind == 0 || (kind >= LOTUS_MSG_MAP && !of_map && !moves)) {
             bad(&d, "unknown kind");
         }
     }
+}
+
+/* Those of the map are refused by its own rules; rows that move are rows that are written. */
+static void test_map_and_moves(void **state)
+{
+    (void)state;
+    struct draft d;
+    begin(&d, LOTUS_MSG_MAP + HOMES_STATE);
+    bad(&d, "a run where none belongs");
+    d.msg = (struct msg){.kind = LOTUS_MSG_MAP + HOMES_STATE, .epoch = 3, .flags = 0};
+    good(&d);
+    d.msg.flags = HOMES_F_COMPUTE;
+    good(&d);
+    const struct lotus_row row = {.version = 4, .key = text("k"), .value = text("v")};
+    begin(&d, LOTUS_MSG_ROWS);
+    for (uint32_t i = 0; i < 3; i++) {
+        may_end_here(&d);
+        d.at = lotus_row_put(d.at, &row);
+    }
+    refuses_truncations(&d);
+    const struct lotus_row none = {.version = 0, .key = text("k"), .flags = LOTUS_ROW_ABSENT};
+    d.at = lotus_row_put(d.at, &none);
+    bad(&d, "a version that nobody gives");
+    begin(&d, LOTUS_MSG_TAKEN);
+    d.msg.arg = 7;
+    good(&d);
+    *d.at++ = 0;
+    bad(&d, "more than the message is about");
 }
 
 static void test_between_participants(void **state)
@@ -550,7 +581,7 @@ static void test_rules_have_names(void **state)
     const struct msg about_a_try = {.kind = LOTUS_MSG_ABORT}, map = {.kind = LOTUS_MSG_MAP};
     assert_int_equal(lotus_ops.route(&about_a_try), ROUTE_ANY);
     assert_int_equal(lotus_ops.route(&map), ROUTE_WORKER);
-    assert_int_equal(lotus_ops.traits, ENGINE_TABLES);
+    assert_int_equal(lotus_ops.traits, ENGINE_TABLES | ENGINE_WORKER_FLOW);
 }
 
 int main(void)
@@ -569,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_answers_to_a_conflict),
         cmocka_unit_test(test_answers_that_mean_nothing),
         cmocka_unit_test(test_fixed_fields),
+        cmocka_unit_test(test_map_and_moves),
         cmocka_unit_test(test_between_participants),
         cmocka_unit_test(test_rules_have_names),
     };

@@ -2,6 +2,7 @@
 #include "engine/lotus/lotus.h"
 
 #include "base/assert.h"
+#include "engine/lotus/map.h"
 
 const char *const lotus_rule_names[LOTUS_RULES] = {
     [LOTUS_RULE_CLEANER] = "cleaner",
@@ -46,9 +47,12 @@ static void lotus_check_key(const struct key_meta *meta, const void *ext)
 const struct engine_ops lotus_ops = {
     .name = "lotus",
     .port_needs = PORT_ORDERED,
-    .traits = ENGINE_TABLES,
+    .traits = ENGINE_TABLES | ENGINE_WORKER_FLOW,
+    .worker_bytes = sizeof(struct lotus_worker),
     .blank = {.flags = 0},
     .route = lotus_route,
+    .flow = lotus_map_flow,
     .msg_invalid = lotus_msg_invalid,
     .check = lotus_check_key,
+    .ready = lotus_map_ready,
 };

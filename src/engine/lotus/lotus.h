@@ -88,7 +88,10 @@ enum lotus_kind {
                            its nonce. The same of TOLD and RESOLVED */
     LOTUS_MSG_TOLD, /* ts: enum lotus_told */
     LOTUS_MSG_RESOLVED, /* ts: 1: it is an answer, and has none */
-    LOTUS_MSG_MAP,      /* from here on: of the map, routed to worker 0 (engine/homes) */
+    LOTUS_MSG_MAP,      /* from here on: of the map, routed to worker 0 (engine/homes); ... */
+    LOTUS_MSG_ROWS = LOTUS_MSG_MAP + 12, /* rows of slots that move from the sender to the receiver.
+                           ts: version of the sender's map; arg: number; value: rows */
+    LOTUS_MSG_TAKEN, /* slot: so many rows of ROWS `arg`, from its first on, are there */
     LOTUS_MSG_END = LOTUS_MSG_MAP + 16
 };
 

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/meta.h"
 #include "base/slot.h"
+#include "engine/lotus/map.h"
 
 #define ITEM_BYTES 20u
 #define ROW_BYTES 24u
@@ -504,7 +505,9 @@ struct shape {
     uint64_t ts_max;
 };
 
-static const struct shape shapes[LOTUS_MSG_MAP] = {
+#define KINDS (LOTUS_MSG_TAKEN + 1)
+
+static const struct shape shapes[KINDS] = {
     [LOTUS_MSG_EXECUTE] = {.known = true, .value = true, .ts_max = UINT64_MAX},
     [LOTUS_MSG_EXECUTED] = {.known = true, .value = true, .ts_max = LOTUS_WORDS - 1},
     [LOTUS_MSG_WHOLE] = {.known = true, .value = true, .ts_max = UINT64_MAX},
@@ -518,6 +521,8 @@ static const struct shape shapes[LOTUS_MSG_MAP] = {
     [LOTUS_MSG_ASK] = {.known = true, .arg = true, .key = true},
     [LOTUS_MSG_TOLD] = {.known = true, .arg = true, .key = true, .ts_max = LOTUS_TOLDS - 1},
     [LOTUS_MSG_RESOLVED] = {.known = true, .arg = true, .key = true, .ts_max = 1},
+    [LOTUS_MSG_ROWS] = {.known = true, .arg = true, .value = true, .ts_max = UINT64_MAX},
+    [LOTUS_MSG_TAKEN] = {.known = true, .arg = true},
 };
 
 static const char *prepare_invalid(const struct msg *msg)
@@ -560,6 +565,7 @@ static const char *value_invalid(const struct msg *msg)
                : rest.n > 0                      ? "refused, and has answers"
                                                  : NULL;
     case LOTUS_MSG_FINISH:
+    case LOTUS_MSG_ROWS:
         return rows_invalid(rest, true);
     case LOTUS_MSG_PREPARE:
         return prepare_invalid(msg);
@@ -574,7 +580,10 @@ static const char *value_invalid(const struct msg *msg)
 
 const char *lotus_msg_invalid(const struct msg *msg)
 {
-    if (msg->kind >= LOTUS_MSG_MAP || !shapes[msg->kind].known) {
+    if (msg->kind >= LOTUS_MSG_MAP && msg->kind < LOTUS_MSG_ROWS) {
+        return lotus_map_msg_invalid(msg);
+    }
+    if (msg->kind >= KINDS || !shapes[msg->kind].known) {
         return "unknown kind";
     }
     const struct shape *may = &shapes[msg->kind];
