@@ -31,9 +31,9 @@ static inline void lotus_slots_drop(struct lotus_slots *s, uint32_t slot)
 }
 
 struct lotus_moves {
-    /* What the newest complete map says. Written by worker 0 while `changes` is odd, and read by all
-     * until that is the same, and even, before and after: the reader's acquire of `changes` pairs
-     * with the writer's release. */
+    /* What the newest complete map says. Worker 0 writes it while `changes` is odd; the others read
+     * until that is the same, and even, before and after: their acquire of `changes` pairs with the
+     * writer's release. */
     _Atomic uint64_t changes;
     _Atomic uint64_t version; /* 0: there is none */
     _Atomic uint64_t servers; /* nodeset: who has slots */

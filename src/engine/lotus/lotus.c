@@ -25,6 +25,7 @@ const char *const lotus_rule_names[LOTUS_RULES] = {
     [LOTUS_RULE_PREPARED] = "prepared",
     [LOTUS_RULE_WRITE_FIRST] = "write_first",
     [LOTUS_RULE_GONE] = "gone",
+    [LOTUS_RULE_GOES_ON] = "goes_on",
     [LOTUS_RULE_WOUND_TOLD] = "wound_told",
     [LOTUS_RULE_SCAN_MAP] = "scan_map",
     [LOTUS_RULE_UNSURE] = "unsure",
