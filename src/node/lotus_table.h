@@ -121,8 +121,10 @@ uint64_t lotus_table_clean_due(const struct lotus_table *table);
 
 /* ---- Without locks: for counting, moving and checking ---- */
 
+#define LOTUS_NEXT_BYTES (STORE_INLINE_MAX + 128u)
 /* The next entry in order behind `after` (inclusive: or at it; empty and inclusive: the first);
- * ghosts have LOTUS_ROW_ABSENT. false: there is none. A moment's truth. */
+ * ghosts have LOTUS_ROW_ABSENT. false: there is none. A moment's truth. buffer: LOTUS_NEXT_BYTES,
+ * aligned to 8, for key and value; what is longer is in place, good until store_quiescent. */
 bool lotus_table_next(const struct lotus_table *table, struct store_thread *thread,
                       struct bytes after, bool inclusive, void *buffer, struct lotus_row *row_out);
 /* Lock requests of rows and gaps, whose key is in the slot, are none: nobody of whom a row moves is

@@ -54,16 +54,14 @@ static bool value_fits(const struct record_cell *cell, uint32_t key_bytes, uint3
 
 /* ---- Blobs ---- */
 
-static uint64_t blob_create(struct store_thread *thread, struct bytes bytes)
+/* Not filled in yet; 0 past the memory limit. */
+static uint64_t blob_create(struct store_thread *thread, uint32_t n)
 {
-    struct blob *blob = memory_take(&thread->memory, blob_allocated(bytes.n), MEMORY_NORMAL);
+    struct blob *blob = memory_take(&thread->memory, blob_allocated(n), MEMORY_NORMAL);
     if (blob == NULL) {
         return 0;
     }
-    *blob = (struct blob){.bytes = bytes.n};
-    if (bytes.n > 0) {
-        memcpy(blob_at(blob), bytes.at, bytes.n);
-    }
+    *blob = (struct blob){.bytes = n};
     return (uint64_t)(uintptr_t)blob;
 }
 
@@ -86,21 +84,40 @@ static void blob_retire(struct store_thread *thread, uint64_t address)
     }
 }
 
+static void blob_fill(uint64_t address, uint32_t at, struct bytes bytes)
+{
+    if (bytes.n > 0) {
+        memcpy((uint8_t *)blob_at(blob_of(address)) + at, bytes.at, bytes.n);
+    }
+}
+
 /* ---- The parts of a cell, by who may write it ---- */
 
-/* blob is the value's, 0 if it stays in the cell. */
-static void put_value(struct record *r, uint32_t key_bytes, struct bytes value, uint64_t blob)
+static uint32_t value_bytes(const struct record_value *value)
+{
+    return value->head.n + value->rest.n;
+}
+
+static void put_words(_Atomic uint64_t *words, struct bytes bytes)
+{
+    for (uint32_t at = 0; at < bytes.n; at += 8u) {
+        word_store(&words[at / 8u], piece(bytes, at));
+    }
+}
+
+/* blob is the value's, filled in; 0 if it stays in the cell. */
+static void put_value(struct record *r, uint32_t key_bytes, const struct record_value *value,
+                      uint64_t blob)
 {
     _Atomic uint64_t *words = record_words(r) + key_words(key_bytes);
-    word_store(&r->lengths,
-               key_bytes | (uint64_t)value.n << LENGTHS_VALUE_AT | (blob != 0 ? LENGTHS_BLOB : 0));
+    word_store(&r->lengths, key_bytes | (uint64_t)value_bytes(value) << LENGTHS_VALUE_AT |
+                                (blob != 0 ? LENGTHS_BLOB : 0));
     if (blob != 0) {
         word_store(words, blob);
         return;
     }
-    for (uint32_t at = 0; at < value.n; at += 8u) {
-        word_store(&words[at / 8u], piece(value, at));
-    }
+    put_words(words, value->head);
+    put_words(words + value->head.n / 8u, value->rest);
 }
 
 static void put_key(struct record *r, struct bytes key, uint64_t blob)
@@ -110,9 +127,7 @@ static void put_key(struct record *r, struct bytes key, uint64_t blob)
         word_store(words, blob);
         return;
     }
-    for (uint32_t at = 0; at < key.n; at += 8u) {
-        word_store(&words[at / 8u], piece(key, at));
-    }
+    put_words(words, key);
 }
 
 /* The addresses of what is out of line; 0 if nothing is. */
@@ -240,38 +255,52 @@ static void unlock(struct record *r, uint64_t version)
 
 /* ---- The contract ---- */
 
-static int sizes_invalid(const struct records *records, struct bytes key, struct bytes value)
+static int sizes_invalid(const struct records *records, struct bytes key,
+                         const struct record_value *value)
 {
+    HK_ASSERT(value->head.n % 8u == 0);
     if (key.n == 0) {
         return HK_ERR_INVALID;
     }
-    return key.n > STORE_KEY_MAX || value.n > records->store->value_bytes_max ? HK_ERR_TOOBIG
-                                                                              : HK_OK;
+    return key.n > STORE_KEY_MAX || value->head.n > STORE_INLINE_MAX ||
+                   (uint64_t)value->head.n + value->rest.n > records->store->value_bytes_max
+               ? HK_ERR_TOOBIG
+               : HK_OK;
+}
+
+static void fill_value(uint64_t blob, const struct record_value *value)
+{
+    if (blob != 0) {
+        blob_fill(blob, 0, value->head);
+        blob_fill(blob, value->head.n, value->rest);
+    }
 }
 
 /* What a new record needs besides its cell. */
-static int take_blobs(struct store_thread *thread, struct bytes key, struct bytes value,
-                      uint64_t *key_out, uint64_t *value_out)
+static int take_blobs(struct store_thread *thread, struct bytes key,
+                      const struct record_value *value, uint64_t *key_out, uint64_t *value_out)
 {
     *key_out = *value_out = 0;
     if (key.n > RECORD_KEY_INLINE) {
-        *key_out = blob_create(thread, key);
+        *key_out = blob_create(thread, key.n);
         if (*key_out == 0) {
             return HK_ERR_NOMEM;
         }
+        blob_fill(*key_out, 0, key);
     }
-    if (value.n > STORE_INLINE_MAX) {
-        *value_out = blob_create(thread, value);
+    if (value_bytes(value) > STORE_INLINE_MAX) {
+        *value_out = blob_create(thread, value_bytes(value));
         if (*value_out == 0) {
             blob_give(thread, *key_out);
             return HK_ERR_NOMEM;
         }
+        fill_value(*value_out, value);
     }
     return HK_OK;
 }
 
-int record_create(struct records *records, struct store_thread *thread, struct bytes key,
-                  struct bytes value, uint64_t *hint_out)
+int record_create_parts(struct records *records, struct store_thread *thread, struct bytes key,
+                        const struct record_value *value, uint64_t *hint_out)
 {
     HK_CHECK(epoch_is_online(&records->store->epoch, thread->slot));
     uint64_t key_out, value_out, slot;
@@ -282,7 +311,7 @@ int record_create(struct records *records, struct store_thread *thread, struct b
     if (err != HK_OK) {
         return err;
     }
-    uint32_t value_words = value_out != 0 ? 0 : (value.n + 7u) / 8u;
+    uint32_t value_words = value_out != 0 ? 0 : (value_bytes(value) + 7u) / 8u;
     value_words = value_words > RECORD_VALUE_WORDS_MIN ? value_words : RECORD_VALUE_WORDS_MIN;
     struct record_cell cell;
     size_t bytes = 8u * (size_t)(RECORD_HEADER_WORDS + key_words(key.n) + value_words);
@@ -304,9 +333,17 @@ int record_create(struct records *records, struct store_thread *thread, struct b
     return HK_OK;
 }
 
+int record_create(struct records *records, struct store_thread *thread, struct bytes key,
+                  struct bytes value, uint64_t *hint_out)
+{
+    struct record_value whole = {.rest = value};
+    return record_create_parts(records, thread, key, &whole, hint_out);
+}
+
 /* Reads a value whose version is checked afterwards; false if no such value can be there. */
 static bool copy_value(const struct record_cell *cell, uint32_t key_bytes, void *buffer,
-                       uint32_t capacity, uint64_t *blob_out, struct bytes *value_out)
+                       uint32_t capacity, uint32_t most, uint64_t *blob_out,
+                       struct bytes *value_out)
 {
     const _Atomic uint64_t *words = record_words(cell->record) + key_words(key_bytes);
     uint64_t lengths = word_load(&cell->record->lengths);
@@ -320,6 +357,8 @@ static bool copy_value(const struct record_cell *cell, uint32_t key_bytes, void 
     if (!value_fits(cell, key_bytes, n)) {
         return false;
     }
+    n = n < most ? n : most;
+    value_out->n = n;
     if (n > capacity) {
         value_out->at = NULL;
         return true;
@@ -330,8 +369,9 @@ static bool copy_value(const struct record_cell *cell, uint32_t key_bytes, void 
     return true;
 }
 
-int record_read(const struct records *records, struct store_thread *thread, uint64_t hint,
-                struct bytes key, void *buffer, uint32_t capacity, struct bytes *value_out)
+static int read_up_to(const struct records *records, struct store_thread *thread, uint64_t hint,
+                      struct bytes key, void *buffer, uint32_t capacity, uint32_t most,
+                      struct bytes *value_out)
 {
     HK_CHECK(epoch_is_online(&records->store->epoch, thread->slot));
     (void)thread;
@@ -345,21 +385,64 @@ int record_read(const struct records *records, struct store_thread *thread, uint
         if (has == KEY_OTHER) {
             return HK_ERR_NOTFOUND;
         }
-        if (has == KEY_CHANGED || !copy_value(&cell, key.n, buffer, capacity, &blob, value_out) ||
+        if (has == KEY_CHANGED ||
+            !copy_value(&cell, key.n, buffer, capacity, most, &blob, value_out) ||
             !version_same(cell.record, version)) {
             continue;
         }
         if (blob != 0) {
             /* Checked: it was the record's, so it stays until this thread is quiescent. */
             value_out->at = blob_at(blob_of(blob));
+            value_out->n = value_out->n < most ? value_out->n : most;
         }
         return value_out->at == NULL && value_out->n > capacity ? HK_ERR_TOOBIG : HK_OK;
     }
     return HK_ERR_NOTFOUND;
 }
 
-int record_write(struct records *records, struct store_thread *thread, uint64_t hint,
-                 struct bytes key, struct bytes value)
+int record_read(const struct records *records, struct store_thread *thread, uint64_t hint,
+                struct bytes key, void *buffer, uint32_t capacity, struct bytes *value_out)
+{
+    return read_up_to(records, thread, hint, key, buffer, capacity, UINT32_MAX, value_out);
+}
+
+int record_read_head(const struct records *records, struct store_thread *thread, uint64_t hint,
+                     struct bytes key, void *buffer, uint32_t most, struct bytes *head_out)
+{
+    HK_ASSERT(most % 8u == 0);
+    return read_up_to(records, thread, hint, key, buffer, most, most, head_out);
+}
+
+bool record_fits(const struct records *records, uint64_t hint, uint32_t key_bytes, uint32_t bytes)
+{
+    struct record_cell cell;
+    return record_cell_at(records, hint_slot(hint), &cell) && value_fits(&cell, key_bytes, bytes);
+}
+
+void *record_spare_take(struct store_thread *thread, uint32_t bytes)
+{
+    return blob_of(blob_create(thread, bytes));
+}
+
+void record_spare_give(struct store_thread *thread, void *spare)
+{
+    blob_give(thread, (uint64_t)(uintptr_t)spare);
+}
+
+/* The value's memory out of line: the spare if it is large enough. */
+static uint64_t take_value(struct store_thread *thread, const struct record_value *value,
+                           void **spare)
+{
+    struct blob *blob = *spare;
+    if (blob == NULL || blob->bytes < value_bytes(value)) {
+        return blob_create(thread, value_bytes(value));
+    }
+    *spare = NULL;
+    return (uint64_t)(uintptr_t)blob;
+}
+
+int record_write_parts(struct records *records, struct store_thread *thread, uint64_t hint,
+                       struct bytes key, const struct record_value *value, void **spare)
 {
     HK_CHECK(epoch_is_online(&records->store->epoch, thread->slot));
     struct record_cell cell;
@@ -371,11 +454,12 @@ int record_write(struct records *records, struct store_thread *thread, uint64_t 
     if (!record_cell_at(records, hint_slot(hint), &cell)) {
         return HK_ERR_NOTFOUND;
     }
-    if (!value_fits(&cell, key.n, value.n)) {
-        blob = blob_create(thread, value);
+    if (!value_fits(&cell, key.n, value_bytes(value))) {
+        blob = take_value(thread, value, spare);
         if (blob == 0) {
             return HK_ERR_NOMEM;
         }
+        fill_value(blob, value);
     }
     err = lock_record(records, hint, key, &cell, &version);
     if (err != HK_OK) {
@@ -389,6 +473,25 @@ int record_write(struct records *records, struct store_thread *thread, uint64_t 
     return HK_OK;
 }
 
+int record_write(struct records *records, struct store_thread *thread, uint64_t hint,
+                 struct bytes key, struct bytes value)
+{
+    struct record_value whole = {.rest = value};
+    void *spare = NULL;
+    return record_write_parts(records, thread, hint, key, &whole, &spare);
+}
+
+/* The record is the caller's alone, at that version. */
+static void end_life(struct records *records, struct store_thread *thread, uint64_t hint,
+                     const struct record_cell *cell, uint64_t version)
+{
+    uint64_t old_key = key_blob(cell->record), old_value = value_blob(cell->record);
+    unlock(cell->record, version_next(version) & ~VERSION_LIVE);
+    blob_retire(thread, old_key);
+    blob_retire(thread, old_value);
+    record_cell_give(records, hint_slot(hint), cell);
+}
+
 int record_free(struct records *records, struct store_thread *thread, uint64_t hint,
                 struct bytes key)
 {
@@ -396,13 +499,22 @@ int record_free(struct records *records, struct store_thread *thread, uint64_t h
     struct record_cell cell;
     uint64_t version;
     int err = lock_record(records, hint, key, &cell, &version);
-    if (err != HK_OK) {
-        return err;
+    if (err == HK_OK) {
+        end_life(records, thread, hint, &cell, version);
     }
-    uint64_t old_key = key_blob(cell.record), old_value = value_blob(cell.record);
-    unlock(cell.record, version_next(version) & ~VERSION_LIVE);
-    blob_retire(thread, old_key);
-    blob_retire(thread, old_value);
-    record_cell_give(records, hint_slot(hint), &cell);
-    return HK_OK;
+    return err;
+}
+
+void record_drop(struct records *records, struct store_thread *thread, uint64_t hint)
+{
+    struct record_cell cell;
+    uint64_t version;
+    HK_ASSERT(record_cell_at(records, hint_slot(hint), &cell) &&
+              read_version(&cell, hint, &version));
+    end_life(records, thread, hint, &cell, version);
+}
+
+uint32_t record_value_max(const struct records *records)
+{
+    return records->store->value_bytes_max;
 }

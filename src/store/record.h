@@ -34,12 +34,27 @@ int records_create(struct store *store, struct store_thread *thread, struct reco
 int record_create(struct records *records, struct store_thread *thread, struct bytes key,
                   struct bytes value, uint64_t *hint_out) __attribute__((warn_unused_result));
 
+/* A value in two parts, one behind the other; the first a multiple of 8 bytes, STORE_INLINE_MAX at
+ * most. */
+struct record_value {
+    struct bytes head;
+    struct bytes rest;
+};
+int record_create_parts(struct records *records, struct store_thread *thread, struct bytes key,
+                        const struct record_value *value, uint64_t *hint_out)
+    __attribute__((warn_unused_result));
+
 /* The value. Up to STORE_INLINE_MAX bytes it is copied to buffer (8-byte aligned; capacity a
  * multiple of 8), or, like any longer one, returned in place, good until the thread's next
  * store_quiescent. HK_ERR_NOTFOUND: the hint is not of a record with that key. HK_ERR_TOOBIG: the
  * value would have to be copied and is longer than capacity; value_out->n says how long. */
 int record_read(const struct records *records, struct store_thread *thread, uint64_t hint,
                 struct bytes key, void *buffer, uint32_t capacity, struct bytes *value_out)
+    __attribute__((warn_unused_result));
+
+/* The value's beginning, up to `most` bytes (a multiple of 8), as record_read. */
+int record_read_head(const struct records *records, struct store_thread *thread, uint64_t hint,
+                     struct bytes key, void *buffer, uint32_t most, struct bytes *head_out)
     __attribute__((warn_unused_result));
 
 /* Brings the cell that a hint names, if it names one, towards the cache. */
@@ -49,9 +64,28 @@ void record_prefetch(const struct records *records, uint64_t hint);
 int record_write(struct records *records, struct store_thread *thread, uint64_t hint,
                  struct bytes key, struct bytes value) __attribute__((warn_unused_result));
 
+/* Whether a value of so many bytes stays in the cell that the hint names: writing it needs no
+ * memory. */
+bool record_fits(const struct records *records, uint64_t hint, uint32_t key_bytes, uint32_t bytes);
+/* Memory for a value that does not, to be written later; NULL: there is none. Given back by any
+ * thread; NULL is none. */
+void *record_spare_take(struct store_thread *thread, uint32_t bytes);
+void record_spare_give(struct store_thread *thread, void *spare);
+/* As record_write. What *spare has room for needs no other memory; it is NULL afterwards if it was
+ * used. */
+int record_write_parts(struct records *records, struct store_thread *thread, uint64_t hint,
+                       struct bytes key, const struct record_value *value, void **spare)
+    __attribute__((warn_unused_result));
+
 /* The record is no more; all its hints are stale from now on. HK_ERR_NOTFOUND as above. */
 int record_free(struct records *records, struct store_thread *thread, uint64_t hint,
                 struct bytes key) __attribute__((warn_unused_result));
+
+/* The same of a record whose hint nobody else was told. */
+void record_drop(struct records *records, struct store_thread *thread, uint64_t hint);
+
+/* Bytes that a value may have. */
+uint32_t record_value_max(const struct records *records);
 
 /* Whether the hint is of a record with that key, at this moment. */
 bool record_is(const struct records *records, uint64_t hint, struct bytes key);
