@@ -64,6 +64,9 @@ struct config_space {
     uint64_t keys_expected;
 };
 
+/* By enum node_role: "both", "compute", "memory". */
+extern const char *const config_role_names[];
+
 /* How workers of two nodes speak; shm falls back to tcp between hosts. */
 enum config_transport { CONFIG_TCP, CONFIG_SHM };
 
@@ -78,6 +81,7 @@ struct config {
     enum log_level log_level;         /* default info */
     enum loop_kind io;                /* auto, io_uring, epoll */
     enum config_transport peer_transport;
+    enum node_role role;  /* of lotus: whether it has rows, and runs transactions */
     uint32_t spin_us;     /* how long an idle worker polls before it sleeps; 0 */
     uint32_t leave_ms;    /* SIGTERM: how long to wait for a graceful leave; 5000 */
     uint32_t handover_ms; /* before that: how long slots may take to go to other nodes; 60000 */

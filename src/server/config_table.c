@@ -26,11 +26,15 @@ const struct config_section_info config_sections[SECTIONS] = {
 
 static const char *const io_names[] = {"auto", "io_uring", "epoll"};
 static const char *const transport_names[] = {"tcp", "shm"};
+const char *const config_role_names[] = {"both", "compute", "memory"};
 static const char *const engine_names[] = {"hermes", "galene", "craq", "zab", "zeus"};
 static const char *const mode_names[] = {"cache", "base", "base-erew"};
 
 _Static_assert(LOOP_AUTO == 0 && LOOP_URING == 1 && LOOP_EPOLL == 2, "io_names has their order");
 _Static_assert(CONFIG_TCP == 0 && CONFIG_SHM == 1, "transport_names has their order");
+_Static_assert(NODE_ROLE_BOTH == 0 && NODE_ROLE_COMPUTE == 1 && NODE_ROLE_MEMORY == 2,
+               "config_role_names has their order");
+_Static_assert(sizeof(enum node_role) == 4, "CONFIG_CHOICE");
 _Static_assert(CONFIG_CACHE == 0 && CONFIG_BASE == 1 && CONFIG_BASE_EREW == 2,
                "mode_names has their order");
 _Static_assert(sizeof(enum config_transport) == 4 && sizeof(enum config_mode) == 4,
@@ -58,6 +62,12 @@ const struct config_option config_options[] = {
      .standard_doc = "`horkos-<id>.state` beside this file",
      .help = "The one thing that a node keeps on disk: which cluster it was a member of, so that "
              "nodes that lost everything do not start empty in silence."},
+    {SECTION_NODE, "role", CONFIG_CHOICE, AT(role), .standard = "both", .names = config_role_names,
+     .names_n = sizeof config_role_names / sizeof config_role_names[0],
+     .help =
+         "Of spaces of engine lotus: `memory` keeps rows and runs no transactions of clients, "
+         "`compute` runs transactions and keeps no rows, `both` does both. Nodes of one cluster "
+         "may differ; one of them has to keep rows. Other engines know no roles."},
     {SECTION_NODE, "log_file", CONFIG_PATH, AT(log_file), .standard_doc = "standard error",
      .help = "Where the log goes. SIGHUP opens it anew."},
     {SECTION_NODE, "log_level", CONFIG_CHOICE, AT(log_level), .standard = "info",

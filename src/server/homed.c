@@ -272,6 +272,7 @@ void server_reply_slots(struct server_worker *w, uint32_t n, const struct bytes 
     }
     json_t *j = json_object();
     json_object_set_new(j, "node", json_integer(s->config.id));
+    json_object_set_new(j, "role", json_string(config_role_names[s->config.role]));
     json_object_set_new(j, "spaces", spaces);
     char *text = json_dumps(j, JSON_COMPACT);
     if (text != NULL) {

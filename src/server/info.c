@@ -308,6 +308,7 @@ static void section_horkos(struct server_worker *w, struct resp_out *t)
     server_port_stats(s, &port);
     line(t, "# Horkos");
     line(t, "node:%u", s->config.id);
+    line(t, "node_role:%s", config_role_names[s->config.role]);
     line(t, "status:%s", view_status_name(status->status));
     line(t, "epoch:%" PRIu32, view->epoch);
     line(t, "epoch_adopted:%" PRIu32, status->epoch_adopted);

@@ -105,6 +105,7 @@ const char *server_setup_node(struct server *s, char *error, uint32_t size)
     uint32_t lease_us = c->lease_ms * 1000u;
     s->node_config = (struct node_config){
         .self = c->id,
+        .role = (uint8_t)c->role,
         .workers = c->workers,
         .cluster = c->cluster_id,
         .sessions_max = c->clients_max + 16u + (s->options.locals ? LOCAL_SESSIONS_MAX : 0),

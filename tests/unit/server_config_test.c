@@ -98,6 +98,7 @@ static void test_defaults(void **state)
     struct config *c = parse("[node]\nid = 3\n");
     assert_int_equal(c->id, 3);
     assert_int_equal(c->workers, 1);
+    assert_int_equal(c->role, NODE_ROLE_BOTH);
     assert_string_equal(c->state_file, "horkos-3.state");
     assert_string_equal(c->log_file, "");
     assert_int_equal(c->log_level, LOG_INFO);
@@ -148,7 +149,7 @@ static void test_everything_can_be_said(void **state)
                    "\xef\xbb\xbf# a comment\r\n"
                    "[node]\r\n"
                    "id=1 ; this one\n"
-                   "  workers = 4\n"
+                   "  workers = 4\nrole = Memory\n"
                    "state_file = /var/lib/s\nlog_file = n.log\nlog_level = DEBUG\nio: epoll\n"
                    "peer_listen = [::]:7102\npeer_window = 1MiB\n"
                    "[cluster]\nname = prod-1\nkey_file = cluster.key\nlease_ms = 150\n"
@@ -165,6 +166,7 @@ static void test_everything_can_be_said(void **state)
     }
     assert_int_equal(c->id, 1);
     assert_int_equal(c->workers, 4);
+    assert_int_equal(c->role, NODE_ROLE_MEMORY);
     assert_string_equal(c->state_file, "/var/lib/s");
     folder_path(&f, "n.log", path);
     assert_string_equal(c->log_file, path);
@@ -238,6 +240,8 @@ static void test_values_that_are_wrong(void **state)
     refused("[node]\nlog_level = loud\n",
             "configuration:2: log_level = loud: it takes debug, info, warn or error");
     refused("[node]\nio = poll\n", "configuration:2: io = poll: it takes auto, io_uring or epoll");
+    refused("[node]\nrole = storage\n",
+            "configuration:2: role = storage: it takes both, compute or memory");
     refused("[cluster]\nlease_ms = 20\n",
             "configuration:2: lease_ms = 20: it takes 50 to 60000 milliseconds");
     refused("[cluster]\nlease_ms = 99999999999999999999999\n",
