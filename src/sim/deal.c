@@ -14,6 +14,8 @@ const char *const deal_kind_names[DEAL_KINDS] = {
     [DEAL_GET] = "get",         [DEAL_SET] = "set",       [DEAL_READ] = "read",
     [DEAL_WRITE] = "write",     [DEAL_MIXED] = "mixed",   [DEAL_LOOK] = "look",
     [DEAL_SWAP] = "swap",       [DEAL_CLAIM] = "claim",   [DEAL_FETCH] = "fetch",
+    [DEAL_RANGE] = "range",     [DEAL_FILL] = "fill",     [DEAL_ERASE] = "erase",
+    [DEAL_CLEAR] = "clear",     [DEAL_SPAN] = "span",     [DEAL_HOLD] = "hold",
     [DEAL_OPEN] = "open",       [DEAL_PAY] = "pay",       [DEAL_PEEK] = "peek",
     [DEAL_MOVE] = "move",       [DEAL_RENAME] = "rename", [DEAL_AUDIT] = "audit",
     [DEAL_CONTROL] = "control",
@@ -22,7 +24,9 @@ const char *const deal_kind_names[DEAL_KINDS] = {
 bool deal_updates(const struct deal *deal)
 {
     for (uint32_t i = 0; i < deal->request.ops_n; i++) {
-        if (deal->ops[i].kind >= OP_KINDS || op_updates(&deal->ops[i])) {
+        uint32_t kind = deal->ops[i].kind;
+        bool looks = kind == TXN_OP_RANGE || kind == TXN_OP_RANGE_COUNT;
+        if (!looks && (kind >= OP_KINDS || op_updates(&deal->ops[i]))) {
             return true;
         }
     }
@@ -34,6 +38,18 @@ void deal_describe(const struct deal *deal, char *to, size_t size)
     size_t n = (size_t)snprintf(to, size, "trader %" PRIu32 " deal %" PRIu32 ": %s", deal->trader,
                                 deal->index, deal_kind_names[deal->kind]);
     for (uint32_t i = 0; i < deal->request.ops_n && n < size; i++) {
+        const struct deal_range *r = deal->ranges[i];
+        if (r != NULL) {
+            n += (size_t)snprintf(to + n, size - n,
+                                  " %" PRIu32 "..%" PRIu32 "%s%" PRIu32 "{%" PRIu32, r->first,
+                                  r->end, r->reverse ? ">" : "<", r->limit, r->n);
+            for (uint32_t j = 0; j < r->n && n < size; j++) {
+                n += (size_t)snprintf(to + n, size - n, " %" PRIu64 "=%" PRIu64, r->found[j].key,
+                                      r->found[j].value);
+            }
+            n += n < size ? (size_t)snprintf(to + n, size - n, "}") : 0;
+            continue;
+        }
         n += (size_t)snprintf(to + n, size - n, " %" PRIu32 "=%" PRId64 "@%" PRIx64,
                               deal->items[i].key, deal->items[i].number, deal->items[i].version);
     }
@@ -43,13 +59,15 @@ void deal_destroy(struct deal *deal)
 {
     for (uint32_t i = 0; i < DEAL_OPS_MAX; i++) {
         free(deal->bytes[i]);
+        free(deal->ranges[i]);
+        free(deal->held[i]);
     }
     free(deal);
 }
 
 /* ---- What to ask ---- */
 
-static struct deal *add_deal(struct world *world, const struct trader *trader, enum deal_kind kind)
+struct deal *deal_add(struct world *world, const struct trader *trader, enum deal_kind kind)
 {
     struct traders *ts = &world->traders;
     if (ts->deals_n == ts->deals_capacity) {
@@ -69,7 +87,7 @@ static struct deal *add_deal(struct world *world, const struct trader *trader, e
     return deal;
 }
 
-static struct op *add_op(struct world *world, struct deal *deal, uint32_t key, enum op_kind kind)
+struct op *deal_add_op(struct world *world, struct deal *deal, uint32_t key, enum op_kind kind)
 {
     const struct trade_key *k = &world->traders.keys[key];
     uint32_t i = deal->request.ops_n++;
@@ -87,16 +105,16 @@ static void give_value(struct deal *deal, uint32_t i, const uint8_t *at, uint32_
     deal->ops[i].value = bytes_of(deal->bytes[i], n);
 }
 
-static void add_read(struct world *world, struct deal *deal, uint32_t key)
+void deal_add_read(struct world *world, struct deal *deal, uint32_t key)
 {
-    (void)add_op(world, deal, key, OP_GET);
+    (void)deal_add_op(world, deal, key, OP_GET);
 }
 
-static struct op *add_write(struct world *world, struct deal *deal, uint32_t key)
+struct op *deal_add_write(struct world *world, struct deal *deal, uint32_t key)
 {
     uint8_t value[VALUE_BYTES_MAX];
     uint32_t i = deal->request.ops_n;
-    struct op *op = add_op(world, deal, key, OP_SET);
+    struct op *op = deal_add_op(world, deal, key, OP_SET);
     int64_t number = world->traders.next_number++;
     deal->items[i].number = number;
     give_value(deal, i, value,
@@ -109,7 +127,7 @@ static struct op *add_money(struct world *world, struct deal *deal, uint32_t key
 {
     char text[24];
     uint32_t i = deal->request.ops_n;
-    struct op *op = add_op(world, deal, key, OP_SET);
+    struct op *op = deal_add_op(world, deal, key, OP_SET);
     int n = snprintf(text, sizeof text, "%" PRId64, money);
     give_value(deal, i, (const uint8_t *)text, (uint32_t)n);
     return op;
@@ -173,13 +191,13 @@ static void fill_mixed(struct world *world, struct deal *deal)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t what = below(world, 4);
         if (what != 0) {
-            add_read(world, deal, keys[i]);
+            deal_add_read(world, deal, keys[i]);
         }
         if (what != 1) {
-            add_write(world, deal, keys[i]);
+            deal_add_write(world, deal, keys[i]);
         }
         if (what == 3) {
-            add_read(world, deal, keys[i]);
+            deal_add_read(world, deal, keys[i]);
         }
     }
 }
@@ -190,21 +208,26 @@ static void fill_pay(struct world *world, struct deal *deal)
     uint32_t to;
     draw_accounts(world, &from, &to);
     int64_t amount = 1 + (int64_t)below(world, PAID_MAX);
-    add_op(world, deal, from, OP_ADD)->number = -amount;
+    deal_add_op(world, deal, from, OP_ADD)->number = -amount;
     if (chance(world, 400)) {
-        add_write(world, deal, below(world, world->setup.traded));
+        deal_add_write(world, deal, below(world, world->setup.traded));
     }
-    add_op(world, deal, to, OP_ADD)->number = amount;
+    deal_add_op(world, deal, to, OP_ADD)->number = amount;
     deal->request.flags |= chance(world, 300) ? TXN_STOP : 0u;
 }
 
 static void fill_accounts(struct world *world, struct deal *deal, bool open)
 {
+    uint32_t n = world->setup.accounts;
+    if (!open && deal_has_ranges(world) && chance(world, 500)) {
+        (void)deal_range_add(world, deal, TXN_OP_RANGE, account(world, 0), account(world, n));
+        return;
+    }
     for (uint32_t i = 0; i < world->setup.accounts; i++) {
         if (open) {
             add_money(world, deal, account(world, i), ACCOUNT_MONEY)->flags = OPF_NX;
         } else {
-            add_read(world, deal, account(world, i));
+            deal_add_read(world, deal, account(world, i));
         }
     }
 }
@@ -217,13 +240,13 @@ static void fill_keys(struct world *world, struct deal *deal, uint32_t most)
         bool writes =
             deal->kind == DEAL_SET || deal->kind == DEAL_WRITE || deal->kind == DEAL_CLAIM;
         if (writes) {
-            add_write(world, deal, keys[i])->flags = deal->kind == DEAL_CLAIM ? OPF_NX : 0;
+            deal_add_write(world, deal, keys[i])->flags = deal->kind == DEAL_CLAIM ? OPF_NX : 0;
         } else {
-            add_read(world, deal, keys[i]);
+            deal_add_read(world, deal, keys[i]);
         }
     }
     if (deal->kind == DEAL_WRITE && chance(world, 100)) {
-        add_write(world, deal, keys[0]); /* what it wrote before nobody may see */
+        deal_add_write(world, deal, keys[0]); /* what it wrote before nobody may see */
     }
 }
 
@@ -261,13 +284,13 @@ static void fill(struct world *world, struct deal *deal)
         break;
     case DEAL_PEEK:
         draw_accounts(world, &from, &to);
-        add_read(world, deal, from);
-        add_read(world, deal, to);
+        deal_add_read(world, deal, from);
+        deal_add_read(world, deal, to);
         break;
     case DEAL_RENAME:
         draw_accounts(world, &from, &to);
         {
-            struct op *op = add_op(world, deal, from, OP_GET);
+            struct op *op = deal_add_op(world, deal, from, OP_GET);
             op->kind = TXN_OP_RENAME;
             op->flags = OPF_NX;
             op->arg = bytes_of(world->traders.keys[to].bytes, world->traders.keys[to].n);
@@ -275,13 +298,21 @@ static void fill(struct world *world, struct deal *deal)
         break;
     case DEAL_CONTROL:
         fill_accounts(world, deal, false);
-        add_write(world, deal, below(world, world->setup.traded));
+        deal_add_write(world, deal, below(world, world->setup.traded));
         break;
     case DEAL_AUDIT:
         fill_accounts(world, deal, false);
         break;
+    case DEAL_RANGE:
+    case DEAL_FILL:
+    case DEAL_ERASE:
+    case DEAL_CLEAR:
+    case DEAL_SPAN:
+        deal_range_fill(world, deal);
+        break;
     case DEAL_SWAP:
     case DEAL_MOVE:
+    case DEAL_HOLD:
     case DEAL_KINDS:
         HK_ASSERT(false);
     }
@@ -327,14 +358,15 @@ struct deal *deal_draw(struct world *world, struct trader *trader)
         trader->next = NO_OP;
         return deal;
     }
-    enum deal_kind kind = draw_kind(world);
-    bool plain = (world->setup.engine->traits & ENGINE_OWNED) == 0;
+    bool ranges = deal_has_ranges(world);
+    enum deal_kind kind = ranges ? deal_range_draw(world) : draw_kind(world);
+    bool plain = !ranges && (world->setup.engine->traits & ENGINE_OWNED) == 0;
     if (plain) {
         kind = chance(world, 500) ? DEAL_GET : DEAL_SET;
     } else if (kind >= DEAL_OPEN && ts->opened_us == 0) {
         kind = DEAL_OPEN;
     }
-    struct deal *deal = add_deal(world, trader, kind);
+    struct deal *deal = deal_add(world, trader, kind);
     fill(world, deal);
     if (trader->speaks) {
         translate(deal);
@@ -344,16 +376,20 @@ struct deal *deal_draw(struct world *world, struct trader *trader)
 
 struct deal *deal_read_all(struct world *world, struct trader *trader, uint32_t part)
 {
-    bool plain = (world->setup.engine->traits & ENGINE_OWNED) == 0;
+    bool ranges = deal_has_ranges(world);
+    bool plain = !ranges && (world->setup.engine->traits & ENGINE_OWNED) == 0;
     if (part > 1 || (part == 1 && plain)) {
         return NULL;
     }
-    struct deal *deal = add_deal(world, trader,
+    struct deal *deal = deal_add(world, trader,
                                  plain       ? DEAL_GET
                                  : part == 0 ? DEAL_READ
                                              : DEAL_AUDIT);
-    for (uint32_t i = 0; part == 0 && i < (plain ? 1 : world->setup.traded); i++) {
-        add_read(world, deal, i);
+    if (part == 0 && ranges) {
+        (void)deal_range_add(world, deal, TXN_OP_RANGE, 0, world->setup.traded);
+    }
+    for (uint32_t i = 0; part == 0 && !ranges && i < (plain ? 1 : world->setup.traded); i++) {
+        deal_add_read(world, deal, i);
     }
     if (part == 1) {
         fill_accounts(world, deal, false);
@@ -366,7 +402,11 @@ struct deal *deal_read_all(struct world *world, struct trader *trader, uint32_t 
 bool deal_writes(const struct deal *deal, uint32_t key)
 {
     for (uint32_t i = 0; i < deal->request.ops_n; i++) {
-        if (deal->ops[i].kind != OP_GET && deal->items[i].key == key) {
+        uint32_t kind = deal->ops[i].kind;
+        const struct deal_range *r = deal->ranges[i];
+        bool meets = r != NULL ? kind == TXN_OP_RANGE_DELETE && deal_range_covers(r, key)
+                               : kind != OP_GET && deal->items[i].key == key;
+        if (meets) {
             return true;
         }
     }
@@ -388,14 +428,19 @@ static const char *understand_read(const struct world *world, struct deal_item *
     if (!value_decode(class, world->setup.value_profile, answer->value, &item->number)) {
         return "a value that nobody wrote";
     }
-    return item->version != 0 ? NULL : "no version of what is there";
+    return item->version != 0 || own ? NULL : "no version of what is there";
 }
 
 static const char *understand_one(const struct world *world, struct deal *deal, uint32_t i,
                                   const struct answer *answer, uint64_t version)
 {
     struct deal_item *item = &deal->items[i];
+    if (deal->ranges[i] != NULL) {
+        return deal_range_understand(world, deal, i, answer, version);
+    }
     item->version = version;
+    item->gone =
+        deal->ops[i].kind == OP_DELETE && answer->kind == ANSWER_NUMBER && answer->number == 1;
     switch (deal->ops[i].kind) {
     case OP_GET:
         return understand_read(world, item, answer, deal_writes(deal, item->key));
@@ -407,6 +452,9 @@ static const char *understand_one(const struct world *world, struct deal *deal, 
                    ? NULL
                    : "an answer that is none to a change of name";
     case OP_DELETE:
+        if (deal->kind == DEAL_ERASE && deal->items[i - 1].there != item->gone) {
+            return "a deletion that does not see what was read before it";
+        }
         return answer->kind == ANSWER_OK || answer->kind == ANSWER_NUMBER
                    ? NULL
                    : "an answer that is none to a deletion";
@@ -466,11 +514,11 @@ const char *deal_understand(struct world *world, struct deal *deal, const struct
 /* What was looked at is written anew, if it is still so. */
 static struct deal *follow_look(struct world *world, struct trader *trader, const struct deal *look)
 {
-    struct deal *deal = add_deal(world, trader, DEAL_SWAP);
+    struct deal *deal = deal_add(world, trader, DEAL_SWAP);
     for (uint32_t i = 0; i < look->request.ops_n; i++) {
         add_watch(world, deal, &look->items[i]);
         if (i == 0 || chance(world, 600)) {
-            add_write(world, deal, look->items[i].key);
+            deal_add_write(world, deal, look->items[i].key);
         }
     }
     return deal;
@@ -484,11 +532,11 @@ static struct deal *follow_peek(struct world *world, struct trader *trader, cons
     int64_t then = to->there ? to->number : 0;
     bool closes = has >= 0 && chance(world, 400);
     int64_t amount = closes ? has : 1 + (int64_t)below(world, PAID_MAX);
-    struct deal *deal = add_deal(world, trader, DEAL_MOVE);
+    struct deal *deal = deal_add(world, trader, DEAL_MOVE);
     add_watch(world, deal, from);
     add_watch(world, deal, to);
     if (closes) {
-        add_op(world, deal, from->key, OP_DELETE)->flags = OPF_BLIND;
+        deal_add_op(world, deal, from->key, OP_DELETE)->flags = OPF_BLIND;
     } else {
         add_money(world, deal, from->key, has - amount);
     }
@@ -503,6 +551,8 @@ struct deal *deal_follow(struct world *world, struct trader *trader, const struc
         return follow_look(world, trader, deal);
     case DEAL_PEEK:
         return follow_peek(world, trader, deal);
+    case DEAL_SPAN:
+        return deal_range_follow(world, trader, deal);
     default:
         return NULL;
     }

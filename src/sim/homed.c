@@ -15,7 +15,7 @@
 
 bool homed_on(const struct world *world)
 {
-    return (world->setup.engine->traits & ENGINE_HOMED) != 0;
+    return (world->setup.engine->traits & (ENGINE_HOMED | ENGINE_TABLES)) != 0;
 }
 
 void homed_deinit(struct homed *homed)
@@ -32,19 +32,20 @@ static struct bytes key_bytes(const struct world *world, uint32_t key)
 
 /* ---- Slots that are given up ---- */
 
-static struct emptying *latest_of(struct world *world, uint32_t key)
+static struct emptying *latest_of(struct world *world, uint32_t key, bool traded)
 {
     struct homed *homed = &world->homed;
     for (size_t i = homed->n; i-- > 0;) {
         struct emptying *e = &homed->at[i];
-        if (e->key == key && e->life == world->lives_n - 1) {
+        if (e->key == key && e->traded == traded && e->life == world->lives_n - 1) {
             return e;
         }
     }
     return NULL;
 }
 
-static void open_emptying(struct world *world, uint32_t key, uint64_t map, uint64_t begin_us)
+static void open_emptying(struct world *world, uint32_t key, bool traded, uint64_t map,
+                          uint64_t begin_us)
 {
     struct homed *homed = &world->homed;
     if (homed->n == homed->capacity) {
@@ -52,21 +53,29 @@ static void open_emptying(struct world *world, uint32_t key, uint64_t map, uint6
         homed->at = realloc(homed->at, homed->capacity * sizeof *homed->at);
         HK_ASSERT(homed->at != NULL);
     }
-    homed->at[homed->n++] = (struct emptying){
-        .key = key, .life = world->lives_n - 1, .from_map = map, .begin_us = begin_us};
-    crowd_forget_key(world, key);
+    homed->at[homed->n++] = (struct emptying){.key = key,
+                                              .traded = traded,
+                                              .life = world->lives_n - 1,
+                                              .from_map = map,
+                                              .begin_us = begin_us};
+    if (!traded) {
+        crowd_forget_key(world, key);
+    }
 }
 
-/* Nodes that lag show what others have left behind; versions tell. */
-static void note_home(struct machine *m, uint32_t key, uint64_t map)
+/* Nodes that lag show what others have left behind; versions tell. born: the newest map when the
+ * key was first seen. */
+static void note_home(struct machine *m, uint32_t key, bool traded, uint64_t map, uint64_t born)
 {
     struct world *world = m->world;
-    struct slot_home home = node_home(m->node, 0, slot_of_key(key_bytes(world, key)));
-    struct emptying *last = latest_of(world, key);
+    const struct trade_key *k = &world->traders.keys[traded ? key : 0];
+    struct bytes bytes = traded ? bytes_of(k->bytes, k->n) : key_bytes(world, key);
+    struct slot_home home = node_home(m->node, 0, slot_of_key(bytes));
+    struct emptying *last = latest_of(world, key, traded);
     bool open = last != NULL && last->end_us == 0;
-    uint64_t until = last != NULL ? last->until_map : world->homed.born[key];
+    uint64_t until = last != NULL ? last->until_map : born;
     if (home.state == HOME_EMPTYING && !open && map > until) {
-        open_emptying(world, key, map, 2 * m->poll_step);
+        open_emptying(world, key, traded, map, 2 * m->poll_step);
     } else if ((home.state == HOME_STABLE || home.state == HOME_MOVING) && open &&
                map > last->from_map) {
         last->until_map = map;
@@ -97,6 +106,7 @@ static void note_map(struct machine *m)
     struct world *world = m->world;
     struct homed *homed = &world->homed;
     uint64_t map = node_map_version(m->node, 0);
+    uint32_t traded = traders_on(world) ? world->setup.traded + world->setup.accounts : 0;
     if (homed->map[m->place] == map && homed->nonce[m->place] == m->nonce) {
         return;
     }
@@ -105,15 +115,46 @@ static void note_map(struct machine *m)
     trace_note(&world->trace, map);
     trace_line(world, "node %u has map %" PRIu64 ".%" PRIu64, m->id, map >> 32, map & UINT32_MAX);
     for (uint32_t key = 0; key < world->clients.keys_n; key++) {
-        note_home(m, key, map);
+        note_home(m, key, false, map, homed->born[key]);
+    }
+    for (uint32_t key = 0; key < traded; key++) {
+        note_home(m, key, true, map, 0);
     }
     homed->newest = map > homed->newest ? map : homed->newest;
+}
+
+bool homed_window(const struct world *world, uint32_t key, uint32_t life, uint32_t i,
+                  uint64_t *begin_us_out, uint64_t *end_us_out)
+{
+    for (size_t at = 0; at < world->homed.n; at++) {
+        const struct emptying *e = &world->homed.at[at];
+        if (e->traded && e->key == key && e->life == life && i-- == 0) {
+            *begin_us_out = e->begin_us;
+            *end_us_out = e->end_us;
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t homed_money_us(const struct world *world, uint32_t life)
+{
+    uint64_t from_us = UINT64_MAX;
+    for (size_t i = 0; i < world->homed.n; i++) {
+        const struct emptying *e = &world->homed.at[i];
+        if (e->traded && e->key >= world->setup.traded && e->life == life &&
+            e->begin_us < from_us) {
+            from_us = e->begin_us;
+        }
+    }
+    return from_us;
 }
 
 bool homed_emptied(const struct world *world, uint32_t key, uint32_t life)
 {
     for (size_t i = 0; i < world->homed.n; i++) {
-        if (world->homed.at[i].key == key && world->homed.at[i].life == life) {
+        const struct emptying *e = &world->homed.at[i];
+        if (!e->traded && e->key == key && e->life == life) {
             return true;
         }
     }
@@ -126,7 +167,7 @@ size_t homed_deletions(const struct world *world, uint32_t life, uint32_t client
     size_t n = 0;
     for (size_t i = 0; i < world->homed.n; i++) {
         const struct emptying *e = &world->homed.at[i];
-        if (e->life == life) {
+        if (!e->traded && e->life == life) {
             ops_out[n++] = (struct history_op){
                 .begin_us = e->begin_us,
                 .end_us = e->end_us,
@@ -229,6 +270,29 @@ static void look_at_key(struct world *world, uint32_t key)
     }
 }
 
+/* Rows are under locks, and no other node has any of them. */
+static void look_at_slot(struct world *world, uint32_t key)
+{
+    const struct view *view = ghost_newest(world);
+    uint32_t slot = slot_of_key(key_bytes(world, key));
+    uint8_t who = NODE_NONE;
+    for (uint8_t i = 0; view != NULL && i < world->setup.machines; i++) {
+        const struct machine *m = &world->machines[i];
+        struct slot_home home = {0};
+        if (may_answer(world, view, m)) {
+            home = node_home(m->node, 0, slot);
+        }
+        if (home.state != HOME_STABLE || home.home != m->id) {
+            continue;
+        }
+        if (who != NODE_NONE) {
+            world_violation(world, "nodes %u and %u both have key %" PRIu32, who, m->id, key);
+            return;
+        }
+        who = m->id;
+    }
+}
+
 void homed_polled(struct machine *m, uint32_t worker)
 {
     struct world *world = m->world;
@@ -240,6 +304,10 @@ void homed_polled(struct machine *m, uint32_t worker)
     if (worker == 0 && !machine_is_zombie(m)) {
         note_map(m);
     }
+    if ((world->setup.engine->traits & ENGINE_TABLES) != 0) {
+        look_at_slot(world, world->clients.shared[world->step % world->setup.keys]);
+        return;
+    }
     for (uint32_t i = 0; i < LOOK_KEYS && world->clients.keys_n > 0; i++) {
         homed->next_key = (homed->next_key + 1) % world->clients.keys_n;
         look_at_key(world, homed->next_key);
@@ -249,6 +317,9 @@ void homed_polled(struct machine *m, uint32_t worker)
 
 bool homed_key_lost(const struct world *world, uint32_t key)
 {
+    if ((world->setup.engine->traits & ENGINE_TABLES) != 0) {
+        return false;
+    }
     for (uint8_t i = 0; i < world->setup.machines; i++) {
         const struct machine *m = &world->machines[i];
         if (m->node != NULL && see(m, key_bytes(world, key)).lost) {

@@ -20,7 +20,8 @@ struct world;
 
 /* A key's slot was given up. */
 struct emptying {
-    uint32_t key;
+    uint32_t key; /* of a client, or of traders */
+    bool traded;
     uint32_t life;                /* of the world, in which it began */
     uint64_t from_map, until_map; /* versions of the maps that said so, and that it was over; 0 */
     uint64_t begin_us, end_us;    /* in a history's time; end 0: not over */
@@ -41,6 +42,7 @@ struct homed {
     uint64_t order_us;            /* then the operator gives them up, again and again */
 };
 
+/* ENGINE_HOMED, and ENGINE_TABLES, whose rows have homes as well. */
 bool homed_on(const struct world *world);
 void homed_deinit(struct homed *homed);
 /* After each poll of the machine: keeps its map, and looks at a few keys on all nodes: at most one
@@ -52,6 +54,12 @@ bool homed_emptied(const struct world *world, uint32_t key, uint32_t life);
  * ops_out: as many as world->homed.n. */
 size_t homed_deletions(const struct world *world, uint32_t life, uint32_t client,
                        struct history_op *ops_out);
+/* When a traded key of that life was emptied for the i-th time, by its beginnings: false: it was
+ * not. end_us 0: not over. */
+bool homed_window(const struct world *world, uint32_t key, uint32_t life, uint32_t i,
+                  uint64_t *begin_us_out, uint64_t *end_us_out);
+/* From when on the bank's books say nothing in that life; UINT64_MAX: never. */
+uint64_t homed_money_us(const struct world *world, uint32_t life);
 /* Whether some machine holds the key as one whose newest value died with its writer: nobody can say
  * what it is, until somebody writes it. */
 bool homed_key_lost(const struct world *world, uint32_t key);

@@ -441,7 +441,7 @@ static void draw_homed(struct drawing *d)
 /* Chance of its own, as with homes. */
 static void draw_owned(struct drawing *d, bool trade)
 {
-    static const uint32_t keys[] = {1, 2, 2, 3, 4, TRADED_MAX};
+    static const uint32_t keys[] = {1, 2, 2, 3, 4, 8};
     static const uint32_t windows[] = {1, 1, 2, 4, WINDOW_MAX};
     struct setup *s = d->setup;
     struct drawing own = {.setup = s};
@@ -468,6 +468,41 @@ static void draw_owned(struct drawing *d, bool trade)
         .walk_us = between(&own, 2000, 40000),
     };
     s->degree = few ? (uint8_t)between(&own, least, s->nodes) : 0;
+}
+
+/* Chance of its own, as with homes. Few keys contend, more leave gaps. */
+static void draw_tables(struct drawing *d, const struct sim_config *config)
+{
+    static const uint32_t keys[] = {2, 3, 4, 6, 8, 12, TRADED_MAX};
+    static const uint32_t windows[] = {1, 1, 2, 4, WINDOW_MAX};
+    struct setup *s = d->setup;
+    struct drawing own = {.setup = s};
+    if ((s->engine->traits & ENGINE_TABLES) == 0) {
+        return;
+    }
+    random_init(&own.random, s->seed ^ 0x107u);
+    s->traders = s->nodes * (uint32_t)between(&own, 1, 3);
+    s->traders = s->traders > TRADERS_MAX ? TRADERS_MAX : s->traders;
+    s->traded = PICK(&own, keys);
+    s->accounts = (uint32_t)between(&own, 2, ACCOUNTS_MAX);
+    s->trade_window = PICK(&own, windows);
+    s->trade_tag = chance(&own, 250);
+    uint32_t deals = (uint32_t)between(&own, 100, 400);
+    s->round_deals = 1 + deals / (s->traders * s->rounds_n);
+    s->lotus = (struct lotus_config){
+        .lock.policy = (uint8_t)random_below(&own.random, LOCK_POLICIES),
+        .one_at_a_time = chance(&own, 100),
+        .one_trip_off = chance(&own, 200),
+        .hints_off = chance(&own, 200),
+        .across = chance(&own, 300),
+        .hints_max = chance(&own, 500) ? 0 : (uint32_t)between(&own, 1, 8),
+        .tries_max = chance(&own, 850) ? 0 : (uint32_t)between(&own, 4, 16),
+        .lease_us = between(&own, s->lease_us / 2, 4 * s->lease_us),
+        .grace_us = between(&own, 500, s->lease_us),
+    };
+    if (config->policy > 0) {
+        s->lotus.lock.policy = (uint8_t)(config->policy - 1);
+    }
 }
 
 void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *setup_out)
@@ -501,6 +536,7 @@ void setup_draw(const struct sim_config *config, uint64_t seed, struct setup *se
     draw_rounds(&d);
     draw_homed(&d);
     draw_owned(&d, config->trade);
+    draw_tables(&d, config);
     s->blackout = chance(&d, 100);
     s->liveness_us = 60 * s->lease_us + 4 * s->answer_us;
     s->drawn = d.drawn;

@@ -7,6 +7,7 @@
 
 #include "base/nodeset.h"
 #include "engine/engine.h"
+#include "engine/lotus/lotus.h"
 #include "node/node.h"
 #include "sim/sim.h"
 #include "sim/text.h"
@@ -121,10 +122,12 @@ struct setup {
     uint32_t traders;
     uint32_t traded;       /* keys whose history is checked */
     uint32_t accounts;     /* of the bank */
+    bool trade_tag;        /* all their keys have one tag, and are on one memory server */
     uint32_t trade_window; /* deals that a trader has under way at most */
     uint32_t round_deals;  /* of each trader in each round */
     uint8_t degree;        /* of the space; 0: as many replicas as the protocol thinks best */
     struct owned_config owned;
+    struct lotus_config lotus;
     /* Faults. */
     struct weather weather;
     struct setup_clock clocks[SIM_NODES_MAX];

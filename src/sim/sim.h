@@ -67,7 +67,8 @@ struct sim_config {
     uint32_t faults_skip;
     uint32_t clients_max; /* 0: as many as are drawn */
     uint32_t keys_max;    /* that clients share; 0: as many as are drawn */
-    uint64_t until; /* the run ends before this step, and its history is checked; 0: it goes on */
+    uint64_t until;  /* the run ends before this step, and its history is checked; 0: it goes on */
+    uint32_t policy; /* lotus: enum lock_policy and 1; 0: drawn */
     enum sim_choice o3;    /* [H] O3: ACKs to all. Both only of hermes */
     enum sim_choice async; /* [H] 4.3.6: a majority confirms reads */
     bool lanes;            /* for tests: an engine that does without order gets it, and so does
@@ -108,7 +109,10 @@ struct sim_stats {
     uint64_t deals_unknown;
     uint64_t deals_spoken; /* of those that committed: said as commands of the Redis protocol */
     uint64_t audits;       /* of the bank */
-    uint64_t deaths;       /* that sim_config.death asked for */
+    uint64_t ranges;       /* that committed deals have asked for */
+    uint64_t tries, tries_again, tries_most; /* lotus: of transactions; of these, after a refused
+                                                one; of one transaction */
+    uint64_t deaths;                         /* that sim_config.death asked for */
     uint64_t polls;
     uint64_t frames;   /* sent */
     uint64_t messages; /* inside them */

@@ -63,9 +63,15 @@ void traders_init(struct world *world)
     ts->next_number = DEAL_FIRST_NUMBER;
     for (uint32_t i = 0; i < s->traded + s->accounts; i++) {
         struct trade_key *k = &ts->keys[i];
-        int n = snprintf((char *)k->bytes, sizeof k->bytes, "%s-%" PRIu32,
-                         i < s->traded ? "traded" : "account", i);
-        k->n = (uint32_t)n;
+        const char *name = i < s->traded ? "traded" : "account";
+        const char *format = deal_has_ranges(world) ? "%s%s-%02" PRIu32 : "%s%s-%" PRIu32;
+        k->n = (uint32_t)snprintf((char *)k->bytes, sizeof k->bytes, format,
+                                  s->trade_tag ? "{trade}" : "", name, i);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        struct trade_key *edge = &ts->edges[i];
+        edge->n = (uint32_t)snprintf((char *)edge->bytes, sizeof edge->bytes, "%s%s.",
+                                     s->trade_tag ? "{trade}" : "", i == 0 ? "traded" : "account");
     }
     for (uint32_t i = 0; i < s->traders; i++) {
         trader_init(world, i);
@@ -567,6 +573,8 @@ static bool may_fail(struct world *world, const struct deal *deal)
         return !settled;
     case HK_ERR_LOST:
         return !settled && any_lost(world, deal);
+    case HK_ERR_LOSTSLOT:
+        return !settled && homed_on(world);
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:
     case HK_ERR_BUSY: /* contention outlasted its patience: try again */

@@ -1,4 +1,5 @@
-/* Traders: clients that ask for transactions, in a space whose engine has them (ENGINE_OWNED). Each
+/* Traders: clients that ask for transactions, in a space whose engine has them (ENGINE_OWNED,
+ * ENGINE_TABLES). Each
  * has a session with a worker, as a thread of the process itself would, and several deals under way
  * in it; or it speaks over a connection (teller.h). A deal is one transaction, or one operation
  * that is as good as one.
@@ -28,7 +29,7 @@ struct world;
 /* Beside it: what a deal asks for before its own request (teller.h). */
 #define DEAL_AHEAD UINT32_C(0x40000000)
 #define DEAL_OPS_MAX 12u
-#define TRADED_MAX 8u
+#define TRADED_MAX 16u
 #define ACCOUNTS_MAX 6u
 #define DEAL_FIRST_NUMBER INT64_C(1000)
 #define ACCOUNT_MONEY INT64_C(1000) /* in each when the bank opens */
@@ -43,6 +44,13 @@ enum deal_kind {
     DEAL_SWAP,  /* ... writes if what was read still holds */
     DEAL_CLAIM, /* writes all if none of them exists */
     DEAL_FETCH, /* brings ownership here */
+    /* Where rows are in tables. */
+    DEAL_RANGE, /* one range or two, and a few keys */
+    DEAL_FILL,  /* looks at a range, and writes into it */
+    DEAL_ERASE, /* reads keys, and deletes them */
+    DEAL_CLEAR, /* looks at a range, and deletes it */
+    DEAL_SPAN,  /* looks at a range, and then ... */
+    DEAL_HOLD,  /* ... writes if it is still as it was */
     /* The bank's. */
     DEAL_OPEN,    /* money into all accounts, if none exists */
     DEAL_PAY,     /* less here and more there */
@@ -57,11 +65,22 @@ extern const char *const deal_kind_names[DEAL_KINDS];
 
 enum deal_state { DEAL_QUEUED, DEAL_TAKEN, DEAL_ANSWERED, DEAL_OVER };
 
+/* Of a range, and what it found: traded keys, or accounts. */
+struct deal_range {
+    uint32_t first, end; /* keys */
+    uint32_t limit;      /* 0: none */
+    bool reverse;
+    bool answered;
+    uint32_t n;
+    struct txn_found found[TRADED_MAX + ACCOUNTS_MAX]; /* by key */
+};
+
 /* What an operation of a deal saw or wrote. */
 struct deal_item {
     int64_t number; /* that a write of a traded key writes; of accounts: read */
     uint32_t key;   /* traded keys, then accounts */
     bool there;     /* read: something was stored */
+    bool gone;      /* deletion: something was there */
     uint64_t version;
 };
 
@@ -77,6 +96,9 @@ struct deal {
     struct deal_item items[DEAL_OPS_MAX];   /* of ops */
     struct deal_item watched[DEAL_OPS_MAX]; /* of watches: what an earlier deal had read */
     uint8_t *bytes[DEAL_OPS_MAX];           /* of values; owned */
+    /* Of operations that are ranges, and of watches; owned. NULL: it is none. */
+    struct deal_range *ranges[DEAL_OPS_MAX];
+    struct deal_range *held[DEAL_OPS_MAX];
     int err;
     enum txn_outcome outcome; /* when it is over */
     bool given;               /* a worker has seen it */
@@ -131,6 +153,7 @@ struct traders {
     struct deal **deals; /* each stays where it is */
     size_t deals_n, deals_capacity;
     struct trade_key keys[TRADED_MAX + ACCOUNTS_MAX];
+    struct trade_key edges[2]; /* behind all traded keys, and behind all accounts */
     int64_t next_number;
     uint64_t opened_us; /* in the history's time: the bank was open from here on; 0: not so */
     bool tampered;
@@ -174,6 +197,27 @@ bool deal_updates(const struct deal *deal);
 bool deal_writes(const struct deal *deal, uint32_t key);
 void deal_describe(const struct deal *deal, char *to, size_t size);
 void deal_destroy(struct deal *deal);
+
+/* The parts of deal.c that deal_range.c needs. */
+struct deal *deal_add(struct world *world, const struct trader *trader, enum deal_kind kind);
+struct op *deal_add_op(struct world *world, struct deal *deal, uint32_t key, enum op_kind kind);
+void deal_add_read(struct world *world, struct deal *deal, uint32_t key);
+struct op *deal_add_write(struct world *world, struct deal *deal, uint32_t key);
+
+/* ---- deal_range.c: where rows are in tables ---- */
+
+bool deal_has_ranges(const struct world *world);
+enum deal_kind deal_range_draw(struct world *world);
+void deal_range_fill(struct world *world, struct deal *deal);
+/* Adds a range over all keys from `first` on that are less than `end`; kind: TXN_OP_RANGE, ... */
+struct deal_range *deal_range_add(struct world *world, struct deal *deal, uint32_t kind,
+                                  uint32_t first, uint32_t end);
+/* What the answer to operation i says. NULL, or what is wrong with it. */
+const char *deal_range_understand(const struct world *world, struct deal *deal, uint32_t i,
+                                  const struct answer *answer, uint64_t version);
+struct deal *deal_range_follow(struct world *world, struct trader *trader, const struct deal *span);
+/* Whether the range has looked at that key. */
+bool deal_range_covers(const struct deal_range *range, uint32_t key);
 
 /* ---- deal_judge.c ---- */
 
