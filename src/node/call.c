@@ -263,6 +263,7 @@ static void count_failure(struct worker *w, const struct call *c, int err)
 
 void call_fail(struct worker *w, struct call *c, int err)
 {
+    err = c->brought != NULL && c->brought->error != NULL ? c->brought->error(w, c, err) : err;
     count_failure(w, c, err);
     struct answer answer = {.kind = ANSWER_ERROR, .number = err};
     c->version = 0;
@@ -271,8 +272,10 @@ void call_fail(struct worker *w, struct call *c, int err)
 
 void call_lost(struct worker *w, struct call *c, uint16_t slot)
 {
-    struct answer answer = {.kind = ANSWER_ERROR, .slot = slot, .number = HK_ERR_LOSTSLOT};
-    count_failure(w, c, HK_ERR_LOSTSLOT);
+    struct answer answer = {.kind = ANSWER_ERROR, .slot = slot};
+    answer.number =
+        c->brought->error != NULL ? c->brought->error(w, c, HK_ERR_LOSTSLOT) : HK_ERR_LOSTSLOT;
+    count_failure(w, c, (int)answer.number);
     c->version = 0;
     call_finish(w, c, &answer);
 }

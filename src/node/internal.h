@@ -411,9 +411,10 @@ struct worker {
     struct outbox self;  /* messages to this worker itself */
     struct lanes lanes;
     struct forward forward;
-    struct own *own;   /* own_internal.h; NULL: no space has owners */
-    struct txns *txns; /* txn_internal.h; the same */
-    struct occs *occs; /* occ.h; NULL: no space is sharded */
+    struct own *own;       /* own_internal.h; NULL: no space has owners */
+    struct txns *txns;     /* txn_internal.h; the same */
+    struct occs *occs;     /* occ.h; NULL: no space is sharded */
+    struct lotuses *lotus; /* lotus_run.h; NULL: no space has tables */
 
     /* Messages to and from the node's other workers (aside.c). */
     struct outbox *aside;   /* by worker */
@@ -466,7 +467,8 @@ struct node {
     uint8_t first_space;          /* the lowest that exists */
     uint32_t wide;                /* bits: spaces whose engine has ENGINE_WORKER_FLOW ... */
     uint32_t gated;               /* ... and those whose engine says when it is ready */
-    uint32_t owned;               /* bits: spaces whose engine has ENGINE_OWNED */
+    uint32_t owned;               /* bits: spaces whose engine has ENGINE_OWNED, ... */
+    uint32_t tables;              /* ... and ENGINE_TABLES */
     _Atomic uint64_t going;       /* nodeset: members that have said that they leave */
     _Atomic bool nobody_stays;    /* that is all live members, this one among them */
     _Atomic bool spared;          /* all say that nothing of theirs needs this node, which leaves */
@@ -594,8 +596,9 @@ struct brought_ops {
     void (*run)(struct worker *w, struct call *c);
     /* CALL_WAITING, and its time is over. NULL: no timer is armed then. */
     void (*timer)(struct worker *w, struct call *c);
-    /* Whether it may have taken effect although it is not answered. NULL: no. */
-    bool (*unknown)(const struct worker *w, const struct call *c);
+    /* What a client hears instead of that error: HK_ERR_UNKNOWN if it may have taken effect, or
+     * may yet, although it is not answered. NULL: the same. */
+    int (*error)(const struct worker *w, const struct call *c, int err);
     /* What a reply says beside its answer; then: it is forgotten. */
     void (*fill)(struct worker *w, const struct call *c, struct reply *reply);
     void (*end)(struct worker *w, struct call *c);

@@ -29,21 +29,18 @@ bool lotus_servers(const struct worker *w, uint8_t space, nodeset *servers_out,
 /* At a memory server: whether the slot is here, and at rest. */
 bool lotus_here(const struct worker *w, uint8_t space, uint32_t slot);
 
-/* ---- lotus.c: the coordinator's side of calls, as occ.h has it for the baseline ---- */
+/* ---- lotus.c: the coordinator's side of calls ---- */
+
+extern const struct brought_ops lotus_brought;
 
 int lotus_init(struct worker *w) __attribute__((warn_unused_result));
 void lotus_deinit(struct worker *w);
-/* The call's request (NULL: its one operation), begun by lotus_run. */
-int lotus_take(struct worker *w, struct call *c, const struct txn_request *txn)
-    __attribute__((warn_unused_result));
-/* What it points to becomes its own. */
-void lotus_own(struct worker *w, struct call *c);
-void lotus_run(struct worker *w, struct call *c);
-/* The call is released: answered, or its client is gone. Two-phase commit goes on without it. */
-void lotus_end(struct worker *w, struct call *c);
-void lotus_fill(struct worker *w, const struct call *c, struct reply *reply);
-void lotus_answer_message(struct worker *w, const struct msg *msg, uint8_t from);
 void lotus_adopt(struct worker *w);
+void lotus_check(const struct worker *w);
+/* A version above `seen` that no other write of this incarnation has or will have. */
+uint64_t lotus_version(struct worker *w, uint64_t seen);
+/* Somebody's transaction is so old: this worker's clock is not behind it. */
+void lotus_saw(struct worker *w, const struct lock_age *age);
 /* End of a poll: batches that are due; when the next is. */
 void lotus_poll(struct worker *w);
 uint64_t lotus_deadline(const struct worker *w);

@@ -318,13 +318,14 @@ static void answer_open(struct worker *w)
             if (c->state != CALL_DONE) {
                 bool sent = c->state == CALL_FORWARDED && c->miss != NULL && c->update;
                 bool unknown = (c->state == CALL_ISSUED && c->expired_ms == 0) || c->decided ||
-                               sent || (c->state == CALL_COMMITTED && c->update) ||
-                               (c->brought != NULL && c->brought->unknown != NULL &&
-                                c->brought->unknown(w, c));
+                               sent || (c->state == CALL_COMMITTED && c->update);
                 answer = (struct answer){
                     .kind = ANSWER_ERROR,
                     .number = unknown ? HK_ERR_UNKNOWN : HK_ERR_UNAVAILABLE,
                 };
+                if (c->brought != NULL && c->brought->error != NULL) {
+                    answer.number = c->brought->error(w, c, (int)answer.number);
+                }
             }
             call_reply(w, c, &answer);
         }

@@ -333,6 +333,11 @@ struct node_stats {
      * turn. */
     uint64_t txn_commits_ahead; /* of txn_commits: on their clients' own threads */
     uint64_t txn_reads, txn_commits, txn_conflicts, txn_aborts, txn_waits, txn_retries;
+    /* Of spaces whose rows are in tables (docs/protocols/lotus.md), at coordinators: transactions
+     * that have taken effect, their tries; requests sent, of them whole transactions; items, and
+     * hints that went along and that were right. Tries that failed: txn_aborts. */
+    uint64_t lotus_transactions, lotus_tries, lotus_requests, lotus_whole, lotus_items;
+    uint64_t lotus_hints, lotus_hints_good;
     uint64_t owned_messages[OWNED_KINDS], owned_bytes[OWNED_KINDS]; /* sent, by the engine's kind */
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };

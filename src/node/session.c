@@ -76,7 +76,7 @@ static bool may_start(const struct worker *w, const struct session *session, con
                       const struct call *c)
 {
     uint32_t traits = w->node->spaces[c->op.space].ops->traits;
-    bool owned = (traits & (ENGINE_OWNED | ENGINE_SHARDED)) != 0;
+    bool owned = (traits & (ENGINE_OWNED | ENGINE_SHARDED | ENGINE_TABLES)) != 0;
     bool follows = owned || (traits & ENGINE_READS_FOLLOW) != 0;
     if (follows && (b->read || (!c->update && b->update))) {
         return false; /* a local read shows only what this node has taken */

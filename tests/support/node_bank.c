@@ -58,6 +58,14 @@ struct bank {
 #define COUNT(bank, name)                                                                          \
     atomic_fetch_add(&(bank)->counts[offsetof(struct bank_counts, name) / sizeof(uint64_t)], 1)
 
+static void name_account(struct bank *bank, uint32_t i)
+{
+    (void)snprintf(bank->keys[i], sizeof bank->keys[i], "account-%u", i);
+    if (bank->config.name != NULL) {
+        bank->config.name(bank->keys[i], sizeof bank->keys[i], i);
+    }
+}
+
 struct bank *bank_create(const struct bank_config *config)
 {
     struct bank *bank = calloc(1, sizeof *bank);
@@ -68,7 +76,7 @@ struct bank *bank_create(const struct bank_config *config)
     pthread_mutex_init(&bank->lock, NULL);
     pthread_cond_init(&bank->still, NULL);
     for (uint32_t i = 0; i < config->accounts; i++) {
-        (void)snprintf(bank->keys[i], sizeof bank->keys[i], "account-%u", i);
+        name_account(bank, i);
     }
     for (uint32_t i = 0; i < CLUSTER_NODES_MAX; i++) {
         for (uint32_t k = 0; k < CLUSTER_WORKERS_MAX; k++) {
@@ -230,6 +238,8 @@ static void count_error(struct bank *bank, int64_t err)
         COUNT(bank, busy);
     } else if (err == HK_ERR_UNKNOWN) {
         COUNT(bank, unknown);
+    } else if (err == HK_ERR_LOSTSLOT) {
+        COUNT(bank, lost);
     } else {
         assert_true(err == HK_ERR_UNAVAILABLE || err == HK_ERR_LOADING);
         COUNT(bank, unavailable);

@@ -18,13 +18,15 @@ struct bank_config {
     uint32_t audits;  /* of a thousand requests, those that add up */
     uint32_t local;   /* of a thousand transfers, those among accounts of the node's own */
     uint64_t seed;
+    /* Names an account's key; NULL: account-0 and so on. */
+    void (*name)(char *key, size_t n, uint32_t account);
 };
 
 struct bank;
 
 /* What clients heard, all together. */
 struct bank_counts {
-    uint64_t done, conflicts, busy, unknown, unavailable, audits;
+    uint64_t done, conflicts, busy, unknown, unavailable, lost, audits;
 };
 
 struct bank *bank_create(const struct bank_config *config);

@@ -131,7 +131,7 @@ struct cluster_txn_answer {
         int64_t number;
         uint64_t version;
         uint32_t n;
-        char value[24];
+        char value[512];
     } answers[CLUSTER_OPS_MAX];
 };
 struct cluster_txn_answer cluster_transact(struct cluster *c, uint32_t node, uint32_t worker,

@@ -1,0 +1,365 @@
+/* Where a transaction's objects and ranges are, and what is sent there. */
+#include "node/lotus_run.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+#define KEPT_BYTES (64u * 1024u) /* of a buffer, from one transaction to the next */
+
+/* ---- Memory ---- */
+
+void run_reset(struct lotus_run *r)
+{
+    struct buffer *buffers[] = {&r->placed, &r->spanned, &r->meetings,       &r->copy,
+                                &r->values, &r->record,  &r->evaluation.met, &r->evaluation.memory};
+    for (uint32_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+        buffer_trim(buffers[i], KEPT_BYTES);
+        buffers[i]->n = 0;
+    }
+    r->spans_n = r->met_n = 0;
+    r->own_bytes = false;
+}
+
+void run_free(struct lotus_run *r)
+{
+    evaluation_free(&r->evaluation);
+    buffer_free(&r->placed);
+    buffer_free(&r->spanned);
+    buffer_free(&r->meetings);
+    buffer_free(&r->copy);
+    buffer_free(&r->values);
+    buffer_free(&r->record);
+}
+
+/* ---- Ranges of the request ---- */
+
+/* How many rows make sure that a range has so many after the operations before it: each of them
+ * deletes one at the most; but a range that is deleted, nobody knows how many. */
+static uint64_t need_of(const struct txn_request *q, uint32_t i)
+{
+    uint64_t need = (uint64_t)q->ops[i].number;
+    for (uint32_t k = 0; k < i && need > 0; k++) {
+        need = q->ops[k].kind == TXN_OP_RANGE_DELETE ? 0 : need + 1;
+    }
+    return need;
+}
+
+static void add_span(struct lotus_run *r, const struct lotus_span *span)
+{
+    struct lotus_span *s = (void *)buffer_add(&r->spanned, (uint32_t)sizeof *s);
+    *s = *span;
+    r->spans_n++;
+    r->spans = (void *)r->spanned.at;
+}
+
+static void find_spans(struct lotus_run *r)
+{
+    const struct txn_request *q = &r->evaluation.request;
+    r->spanned.n = 0;
+    r->spans_n = 0;
+    for (uint32_t i = 0; i < q->ops_n; i++) {
+        const struct op *op = &q->ops[i];
+        if (op->kind < TXN_OP_RANGE) {
+            continue;
+        }
+        struct lotus_span span = {
+            .start = op->key,
+            .end = op->arg,
+            .need = need_of(q, i),
+            .reverse = (op->flags & TXN_OPF_REVERSE) != 0,
+            .keys = op->kind != TXN_OP_RANGE || (op->flags & TXN_OPF_KEYS) != 0,
+            .write = op->kind == TXN_OP_RANGE_DELETE,
+        };
+        add_span(r, &span);
+    }
+    for (uint32_t i = 0; i < q->watches_n; i++) {
+        const struct txn_watch *watch = &q->watches[i];
+        if (watch->range) {
+            struct lotus_span span = {.start = watch->key,
+                                      .end = watch->end,
+                                      .need = watch->limit,
+                                      .reverse = (watch->flags & TXN_OPF_REVERSE) != 0,
+                                      .keys = true};
+            add_span(r, &span);
+        }
+    }
+}
+
+/* Where the request's bytes are now. */
+void ask_owned(struct lotus_run *r)
+{
+    const struct txn_request *q = &r->evaluation.request;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < q->ops_n; i++) {
+        if (q->ops[i].kind >= TXN_OP_RANGE) {
+            r->spans[n].start = q->ops[i].key;
+            r->spans[n++].end = q->ops[i].arg;
+        }
+    }
+    for (uint32_t i = 0; i < q->watches_n; i++) {
+        if (q->watches[i].range) {
+            r->spans[n].start = q->watches[i].key;
+            r->spans[n++].end = q->watches[i].end;
+        }
+    }
+    HK_ASSERT(n == r->spans_n);
+}
+
+static void item_of_object(const struct lotus_run *r, uint32_t i, struct lotus_item *item)
+{
+    const struct lotus_place *p = &r->places[i];
+    *item = (struct lotus_item){
+        .mode = p->write ? LOCK_X : LOCK_S, .hint = p->hint, .key = r->evaluation.objects[i].key};
+}
+
+static void item_of_span(const struct lotus_span *s, struct lotus_item *item)
+{
+    *item = (struct lotus_item){
+        .mode = s->write ? LOCK_X : LOCK_S,
+        .flags = (uint8_t)(LOTUS_ITEM_RANGE | (s->reverse ? LOTUS_ITEM_REVERSE : 0) |
+                           (s->keys ? LOTUS_ITEM_KEYS : 0)),
+        .limit = s->limit,
+        .key = s->start,
+        .end = s->end,
+    };
+}
+
+/* All of it may go to one server, in one message. */
+static bool fits(const struct lotus_run *r)
+{
+    uint64_t bytes = LOTUS_HEAD_BYTES;
+    struct lotus_item item;
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
+        item_of_object(r, i, &item);
+        bytes += lotus_item_bytes(&item);
+    }
+    for (uint32_t i = 0; i < r->spans_n; i++) {
+        item_of_span(&r->spans[i], &item);
+        bytes += lotus_item_bytes(&item);
+    }
+    return bytes <= MSG_VALUE_MAX;
+}
+
+int ask_prepare(struct lotus_run *r)
+{
+    const struct evaluation *e = &r->evaluation;
+    uint32_t bytes = e->objects_n * (uint32_t)sizeof *r->places;
+    r->placed.n = 0;
+    r->places = (void *)buffer_add(&r->placed, bytes);
+    memset(r->places, 0, bytes);
+    for (uint32_t i = 0; i < e->request.ops_n; i++) {
+        uint16_t key = e->index[2 * i], target = e->index[2 * i + 1];
+        if (key != UINT16_MAX && evaluation_writes_key(&e->request.ops[i])) {
+            r->places[key].write = true;
+        }
+        if (target != UINT16_MAX) {
+            r->places[target].write = true;
+        }
+    }
+    find_spans(r);
+    return fits(r) ? HK_OK : HK_ERR_TOOBIG;
+}
+
+/* ---- Places ---- */
+
+/* What all keys from start to end begin with, up to the end of their tag: they are in one slot.
+ * False: they may be in several. */
+static bool tag_of(const struct lotus_span *s, struct bytes *prefix_out)
+{
+    const uint8_t *open = s->start.n > 0 ? memchr(s->start.at, '{', s->start.n) : NULL;
+    if (open == NULL) {
+        return false;
+    }
+    size_t before = (size_t)(open - s->start.at) + 1;
+    const uint8_t *close = memchr(open + 1, '}', s->start.n - before);
+    if (close == NULL || close == open + 1) {
+        return false;
+    }
+    uint32_t n = (uint32_t)(close - s->start.at) + 1;
+    *prefix_out = bytes_of(s->start.at, n);
+    if (s->end.n < n || memcmp(s->end.at, s->start.at, n - 1) != 0) {
+        return false;
+    }
+    /* Or the end is the first key that does not begin so. */
+    return s->end.at[n - 1] == '}' || (s->end.n == n && s->end.at[n - 1] == '}' + 1);
+}
+
+static enum lotus_where place_spans(struct worker *w, struct lotus_run *r)
+{
+    r->map = 0;
+    for (uint32_t i = 0; i < r->spans_n; i++) {
+        struct lotus_span *s = &r->spans[i];
+        struct bytes prefix;
+        uint32_t lost = UINT32_MAX;
+        bool one = tag_of(s, &prefix);
+        uint8_t home = 0;
+        bool all = lotus_servers(w, r->space, &s->homes, &r->map, &lost);
+        if (one) {
+            uint16_t slot = slot_of_key(prefix);
+            enum lotus_where where = lotus_where(w, r->space, slot, &home);
+            if (where != LOTUS_AT) {
+                r->lost = slot;
+                return where;
+            }
+            s->homes = nodeset_of(home);
+        } else if (!all) {
+            r->lost = (uint16_t)lost;
+            return lost != UINT32_MAX ? LOTUS_LOST : LOTUS_WAIT;
+        }
+        s->due = s->homes;
+        s->asked = s->more = 0;
+        s->limit = s->need < UINT32_MAX ? (uint32_t)s->need : 0;
+        r->homes |= s->homes;
+    }
+    return LOTUS_AT;
+}
+
+enum lotus_where ask_place(struct worker *w, struct lotus_run *r)
+{
+    const struct evaluation *e = &r->evaluation;
+    struct lotuses *l = w->lotus;
+    r->homes = r->begun = 0;
+    for (uint32_t i = 0; i < e->objects_n; i++) {
+        struct lotus_place *p = &r->places[i];
+        uint16_t slot = slot_of_key(e->objects[i].key);
+        enum lotus_where where = lotus_where(w, r->space, slot, &p->home);
+        if (where != LOTUS_AT) {
+            r->lost = slot;
+            return where;
+        }
+        p->hint = l->hints_memory[r->space] == NULL
+                      ? 0
+                      : hints_find(&l->hints[r->space], e->objects[i].hash);
+        p->due = true;
+        p->asked = false;
+        r->homes |= nodeset_of(p->home);
+    }
+    return place_spans(w, r);
+}
+
+nodeset ask_next(struct worker *w, struct lotus_run *r)
+{
+    const struct lotus_config *config = w->node->spaces[r->space].engine;
+    nodeset to = 0;
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
+        struct lotus_place *p = &r->places[i];
+        p->asked = p->due && (to == 0 || !config->one_at_a_time);
+        p->due = p->due && !p->asked;
+        to |= p->asked ? nodeset_of(p->home) : 0;
+    }
+    for (uint32_t i = 0; i < r->spans_n; i++) {
+        struct lotus_span *s = &r->spans[i];
+        s->asked = to == 0 || !config->one_at_a_time ? s->due : 0;
+        s->due &= ~s->asked;
+        to |= s->asked;
+    }
+    return to;
+}
+
+/* ---- Messages ---- */
+
+/* Outcomes of PREPAREs below it are known to all. */
+static uint64_t done_of(const struct lotuses *l)
+{
+    if (list_empty(&l->open)) {
+        return l->number + 1;
+    }
+    return list_entry(l->open.next, struct lotus_run, link)->number;
+}
+
+static void send(struct worker *w, struct lotus_run *r, uint8_t to, struct msg *m)
+{
+    m->space = r->space;
+    m->slot = r->slot;
+    m->gen = r->gen;
+    m->epoch = w->view.epoch;
+    m->ts = done_of(w->lotus);
+    w->stats.lotus_requests++;
+    output_message(w, to, (uint8_t)w->index, m);
+}
+
+static uint8_t *head(struct worker *w, struct lotus_run *r, uint32_t more)
+{
+    struct buffer *out = &w->lotus->out;
+    struct lotus_head h = {.age = r->age, .map = r->map, .wall_ms = w->wall_ms};
+    out->n = 0;
+    return lotus_head_put(buffer_add(out, LOTUS_HEAD_BYTES + more), &h);
+}
+
+bool ask_fits_whole(const struct lotus_run *r)
+{
+    return lotus_request_bytes(&r->evaluation.request) <= MSG_VALUE_MAX - LOTUS_HEAD_BYTES;
+}
+
+void ask_whole(struct worker *w, struct lotus_run *r, uint8_t to)
+{
+    const struct txn_request *q = &r->evaluation.request;
+    (void)lotus_request_put(head(w, r, (uint32_t)lotus_request_bytes(q)), q);
+    struct msg m = {.kind = LOTUS_MSG_WHOLE, .value = bytes_of(w->lotus->out.at, w->lotus->out.n)};
+    w->stats.lotus_whole++;
+    send(w, r, to, &m);
+}
+
+static void add_item(struct buffer *out, const struct lotus_item *item)
+{
+    (void)lotus_item_put(buffer_add(out, lotus_item_bytes(item)), item);
+}
+
+void ask_items(struct worker *w, const struct lotus_run *r, uint8_t to, struct buffer *out)
+{
+    struct lotus_item item;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
+        if (r->places[i].asked && r->places[i].home == to) {
+            item_of_object(r, i, &item);
+            add_item(out, &item);
+            n++;
+        }
+    }
+    for (uint32_t i = 0; i < r->spans_n; i++) {
+        if (nodeset_has(r->spans[i].asked, to)) {
+            item_of_span(&r->spans[i], &item);
+            add_item(out, &item);
+            n++;
+        }
+    }
+    w->stats.lotus_items += r->here ? 0 : n;
+}
+
+void ask_execute(struct worker *w, struct lotus_run *r, uint8_t to)
+{
+    (void)head(w, r, 0);
+    ask_items(w, r, to, &w->lotus->out);
+    struct msg m = {.kind = LOTUS_MSG_EXECUTE,
+                    .arg = nodeset_has(r->begun, to),
+                    .value = bytes_of(w->lotus->out.at, w->lotus->out.n)};
+    r->begun |= nodeset_of(to);
+    send(w, r, to, &m);
+}
+
+void ask_writes(struct worker *w, struct lotus_run *r, uint8_t to, enum lotus_kind kind,
+                nodeset participants)
+{
+    struct buffer *out = &w->lotus->out;
+    out->n = 0;
+    if (participants != 0) {
+        put_u64(buffer_add(out, 8), participants);
+    }
+    for (uint32_t i = 0; i < r->evaluation.objects_n + r->evaluation.scanned_n; i++) {
+        const struct lotus_place *p = &r->places[i];
+        if (p->record_n > 0 && p->home == to) {
+            memcpy(buffer_add(out, p->record_n), r->record.at + p->record_at, p->record_n);
+        }
+    }
+    struct msg m = {.kind = (uint8_t)kind,
+                    .arg = participants != 0 ? r->number : 0,
+                    .value = bytes_of(out->at, out->n)};
+    send(w, r, to, &m);
+}
+
+void ask_plain(struct worker *w, struct lotus_run *r, uint8_t to, enum lotus_kind kind)
+{
+    struct msg m = {.kind = (uint8_t)kind};
+    send(w, r, to, &m);
+}
