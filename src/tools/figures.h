@@ -130,6 +130,12 @@ void figure_voter(struct figure_run *run);
 void figure_ycsb(struct figure_run *run);
 void figure_moves(struct figure_run *run);
 
+/* Of the Lotus paper: figures_partitioned.c. */
+void figure_part_threads(struct figure_run *run);
+void figure_part_traffic(struct figure_run *run);
+void figure_part_cache(struct figure_run *run);
+void figure_part_memory(struct figure_run *run);
+
 /* ---- figures_paper.c: what the papers say about these figures ---- */
 
 enum claim_kind {

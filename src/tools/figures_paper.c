@@ -148,6 +148,18 @@ const struct claim claims[] = {
     {"4.14", "async, average read at full load, us", "= hermes-async average at peak", 0, NULL, 0,
      50, CLAIM_VALUE},
     {"5f", "ownership moves a server, thousands a second", "zeus", 16, NULL, 0, 250, CLAIM_VALUE},
+    {"L14", "records over nodes, A, 40 threads (ahead)", "records A", 40, "nodes A", 40, 1,
+     CLAIM_LEAST},
+    {"L14", "records over nodes, C, 40 threads (ahead)", "records C", 40, "nodes C", 40, 1,
+     CLAIM_LEAST},
+    {"L15", "traffic of nodes over records, A (much more)", "nodes", 0, "records", 0, 1,
+     CLAIM_LEAST},
+    {"L16", "records over nodes, C, a small cache (2 %)", "records C", 2, "nodes C", 2, 1,
+     CLAIM_LEAST},
+    {"L16", "records over nodes, C, a large cache (64 %): comparable", "records C", 64, "nodes C",
+     64, 1, CLAIM_VALUE},
+    {"L17b", "records, 8 memory threads over 1 (more)", "records B", 8, "records B", 1, 1,
+     CLAIM_LEAST},
     {NULL, NULL, NULL, 0, NULL, 0, 0, CLAIM_VALUE},
 };
 

@@ -62,5 +62,13 @@ const struct figure figures[] = {
      PLAYED, "remote (%)", "Mtxn/s", false, false, figure_ycsb},
     {"5f", "Ownership moves a server, every transaction brings an object, six nodes", PLAYED,
      "in flight a worker", "thousand moves/s", true, false, figure_moves},
+    {"L14", "Co-partitioned memory, caches of records and of nodes, while varying the threads",
+     PLAYED, "threads a compute server", "Mtxn/s", false, false, figure_part_threads},
+    {"L15", "Its traffic; workloads A (0), B (1), C (2)", PLAYED, "workload", "kB/txn", false,
+     false, figure_part_traffic},
+    {"L16", "The same while varying the cache", PLAYED, "cache (% of the index)", "Mtxn/s", true,
+     false, figure_part_cache},
+    {"L17b", "The same, workload B, while varying the memory servers' share of 48 threads", PLAYED,
+     "threads a memory server", "Mtxn/s", false, false, figure_part_memory},
     {NULL, NULL, NULL, NULL, NULL, false, false, NULL},
 };
