@@ -52,7 +52,7 @@ extern const struct cost_cpu cost_measured_txns;
 extern const struct cost_machine cost_infiniband;
 extern const struct cost_machine cost_cloudlab;
 
-/* The four of the Lotus paper ([L] 7.1), whose cards are priced as the others but for their link. */
+/* The four of [L] 7.1, whose cards are priced as the others but for their link. */
 extern const struct cost_machine cost_disaggregated;
 
 /* The machine with only so many of its workers, and its network in proportion: what one of them can
