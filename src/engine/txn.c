@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/meta.h"
+#include "engine/txn_range.h"
 #include "wire/msg.h"
 
 #define TABLE_SLOTS 2048u /* of the table that finds equal keys; a power of 2 above the objects */
@@ -16,6 +17,12 @@ _Static_assert(TABLE_SLOTS > TXN_OBJECTS_MAX, "there is a free slot");
 static bool is_pair(const struct op *op)
 {
     return op->kind == TXN_OP_RENAME || op->kind == TXN_OP_COPY;
+}
+
+/* Whether it may change an object. */
+static bool updates(const struct op *op)
+{
+    return range_is(op) ? op->kind == TXN_OP_RANGE_DELETE : is_pair(op) || op_updates(op);
 }
 
 /* ---- Checking ---- */
@@ -44,6 +51,9 @@ static int check_op(const struct op *op, uint32_t value_bytes_max)
 {
     if (is_pair(op)) {
         return check_pair(op);
+    }
+    if (range_is(op)) {
+        return range_check(op);
     }
     if (is_row(op)) {
         struct op alone = *op;
@@ -77,10 +87,11 @@ int txn_check(const struct txn_request *txn, uint32_t value_bytes_max)
         bytes += (uint64_t)op->key.n + op->value.n + op->arg.n;
     }
     for (uint32_t i = 0; i < txn->watches_n; i++) {
-        if (txn->watches[i].key.n > MSG_KEY_MAX) {
-            return HK_ERR_TOOBIG;
+        int err = range_check_watch(&txn->watches[i]);
+        if (err != HK_OK) {
+            return err;
         }
-        bytes += txn->watches[i].key.n;
+        bytes += (uint64_t)txn->watches[i].key.n + txn->watches[i].end.n;
     }
     /* What it writes has to fit one message. */
     return bytes > MSG_VALUE_MAX ? HK_ERR_TOOBIG : HK_OK;
@@ -92,7 +103,7 @@ bool txn_updates(const struct txn_request *txn)
         return true;
     }
     for (uint32_t i = 0; i < txn->ops_n; i++) {
-        if (is_pair(&txn->ops[i]) || op_updates(&txn->ops[i])) {
+        if (updates(&txn->ops[i])) {
             return true;
         }
     }
@@ -168,6 +179,14 @@ static uint16_t find(struct finder *f, struct bytes key, uint64_t hash)
     return (uint16_t)(f->n - 1);
 }
 
+/* False: there is no room. */
+static bool mention(struct finder *f, struct bytes key, bool is_one, txn_hash_fn *hash,
+                    const void *context, uint16_t *index_out)
+{
+    *index_out = is_one ? find(f, key, hash(context, key)) : NONE;
+    return !is_one || *index_out != NONE;
+}
+
 uint32_t txn_objects(const struct txn_request *txn, txn_hash_fn *hash, const void *context,
                      struct txn_object *objects_out, uint32_t most, uint16_t *index_out)
 {
@@ -179,19 +198,17 @@ uint32_t txn_objects(const struct txn_request *txn, txn_hash_fn *hash, const voi
     f.hashed = false;
     for (uint32_t i = 0; i < txn->ops_n; i++) {
         const struct op *op = &txn->ops[i];
-        index_out[2 * i] = find(&f, op->key, hash(context, op->key));
-        index_out[2 * i + 1] = is_pair(op) ? find(&f, op->arg, hash(context, op->arg)) : NONE;
-        if (index_out[2 * i] == NONE || (is_pair(op) && index_out[2 * i + 1] == NONE)) {
+        if (!mention(&f, op->key, !range_is(op), hash, context, &index_out[2 * i]) ||
+            !mention(&f, op->arg, is_pair(op), hash, context, &index_out[2 * i + 1])) {
             return UINT32_MAX;
         }
     }
     for (uint32_t i = 0; i < txn->watches_n; i++) {
-        struct bytes key = txn->watches[i].key;
-        uint16_t object = find(&f, key, hash(context, key));
-        if (object == NONE) {
+        const struct txn_watch *watch = &txn->watches[i];
+        uint16_t *index = &index_out[2 * txn->ops_n + i];
+        if (!mention(&f, watch->key, !watch->range, hash, context, index)) {
             return UINT32_MAX;
         }
-        index_out[2 * txn->ops_n + i] = object;
     }
     return f.n;
 }
@@ -285,24 +302,23 @@ static bool watch_holds(const struct txn_watch *watch, const struct txn_object *
 }
 
 static bool watches_hold(const struct txn_request *txn, const struct txn_object *objects,
-                         const uint16_t *index)
+                         const uint16_t *index, const struct txn_ranges *ranges)
 {
-    for (uint32_t i = 0; i < txn->watches_n; i++) {
-        const struct txn_object *object = &objects[index[2 * txn->ops_n + i]];
-        if (!watch_holds(&txn->watches[i], object)) {
-            return false;
-        }
+    bool hold = true;
+    for (uint32_t i = 0; i < txn->watches_n && hold; i++) {
+        const struct txn_watch *watch = &txn->watches[i];
+        hold = watch->range ? range_watch_holds(ranges, watch)
+                            : watch_holds(watch, &objects[index[2 * txn->ops_n + i]]);
     }
-    return true;
+    return hold;
 }
 
 /* Whether an operation's answer ends it all. */
 static bool stops(const struct txn_request *txn, const struct op *op, const struct answer *answer)
 {
     bool error = answer->kind == ANSWER_ERROR;
-    bool updates = is_pair(op) || op_updates(op);
     return ((txn->flags & TXN_STOP) != 0 && error) ||
-           ((txn->flags & TXN_ALL) != 0 && (error || (updates && !answer->applied)));
+           ((txn->flags & TXN_ALL) != 0 && (error || (updates(op) && !answer->applied)));
 }
 
 static void forget_changes(struct txn_object *objects, uint32_t objects_n)
@@ -336,26 +352,42 @@ static void evaluate_row(const struct op *ops, uint32_t n, struct txn_object *ob
     }
 }
 
+/* One operation that is no row; false: the memory does not suffice. */
+static bool evaluate_op(const struct op *op, struct txn_object *objects, const uint16_t *index,
+                        struct txn_ranges *ranges, uint64_t wall_ms, struct txn_memory *memory,
+                        struct answer *answer)
+{
+    if (range_is(op)) {
+        return range_evaluate(ranges, op, memory, answer);
+    }
+    struct txn_object *object = &objects[index[0]];
+    if (op->kind == TXN_OP_RENAME) {
+        rename_object(op, object, &objects[index[1]], answer);
+    } else if (op->kind == TXN_OP_COPY) {
+        copy_object(op, object, &objects[index[1]], answer);
+    } else {
+        return evaluate_single(op, object, wall_ms, memory, answer);
+    }
+    return true;
+}
+
 static enum txn_verdict evaluate_ops(const struct txn_request *txn, struct txn_object *objects,
-                                     const uint16_t *index, uint64_t wall_ms,
-                                     struct txn_memory *memory, struct answer *answers)
+                                     const uint16_t *index, struct txn_ranges *ranges,
+                                     uint64_t wall_ms, struct txn_memory *memory,
+                                     struct answer *answers)
 {
     for (uint32_t i = 0; i < txn->ops_n; i++) {
         answers[i] = (struct answer){.kind = ANSWER_NIL};
     }
     for (uint32_t i = 0; i < txn->ops_n; i++) {
         const struct op *op = &txn->ops[i];
-        struct txn_object *object = &objects[index[2 * i]];
+        const uint16_t *mine = index + 2 * (size_t)i;
         if (is_row(op)) {
             bool absent;
             uint32_t n = row_of(txn, i, objects, index, &absent);
-            evaluate_row(op, n, objects, index + 2 * (size_t)i, absent, &answers[i]);
+            evaluate_row(op, n, objects, mine, absent, &answers[i]);
             i += n - 1;
-        } else if (op->kind == TXN_OP_RENAME) {
-            rename_object(op, object, &objects[index[2 * i + 1]], &answers[i]);
-        } else if (op->kind == TXN_OP_COPY) {
-            copy_object(op, object, &objects[index[2 * i + 1]], &answers[i]);
-        } else if (!evaluate_single(op, object, wall_ms, memory, &answers[i])) {
+        } else if (!evaluate_op(op, objects, mine, ranges, wall_ms, memory, &answers[i])) {
             return TXN_NO_MEMORY;
         }
         if (stops(txn, op, &answers[i])) {
@@ -369,10 +401,14 @@ enum txn_verdict txn_evaluate(const struct txn_request *txn, struct txn_object *
                               uint32_t objects_n, const uint16_t *index, uint64_t wall_ms,
                               struct txn_memory *memory, struct answer *answers_out)
 {
+    struct txn_ranges ranges = {.n = 0};
     HK_ASSERT((txn->flags & TXN_ACQUIRE) == 0);
     memory->used = 0;
     forget_changes(objects, objects_n);
-    if (!watches_hold(txn, objects, index)) {
+    if (range_any(txn) && !range_begin(&ranges, objects, objects_n, memory)) {
+        return TXN_NO_MEMORY;
+    }
+    if (!watches_hold(txn, objects, index, &ranges)) {
         return TXN_CONFLICT;
     }
     for (uint32_t i = 0; i < objects_n; i++) {
@@ -380,7 +416,8 @@ enum txn_verdict txn_evaluate(const struct txn_request *txn, struct txn_object *
             objects[i].state = (struct op_state){.present = false};
         }
     }
-    enum txn_verdict verdict = evaluate_ops(txn, objects, index, wall_ms, memory, answers_out);
+    enum txn_verdict verdict =
+        evaluate_ops(txn, objects, index, &ranges, wall_ms, memory, answers_out);
     if (verdict != TXN_DONE) {
         forget_changes(objects, objects_n);
     }

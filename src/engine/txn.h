@@ -64,8 +64,10 @@ bool txn_pair_take(struct bytes *rest, struct bytes *key_out, struct bytes *valu
  * such a row apply, on objects as they were before the first of them, or none does (MSETNX). */
 enum txn_op_flag { TXN_OPF_ROW = 1 << 9, TXN_OPF_REVERSE = 1 << 10, TXN_OPF_KEYS = 1 << 11 };
 
-/* Rows that the ranges of one transaction may meet. */
+/* Rows that the ranges of one transaction may meet, and how many they may go over, each counted as
+ * often; past that, and past MSG_VALUE_MAX bytes of pairs in all, they answer HK_ERR_TOOBIG. */
 #define TXN_SCANNED_MAX 65535u
+#define TXN_VISITED_MAX (1u << 20)
 
 /* Its bytes stay good until worker_poll returns. */
 struct txn_request {
@@ -109,7 +111,11 @@ typedef uint64_t txn_hash_fn(const void *context, struct bytes key);
 uint32_t txn_objects(const struct txn_request *txn, txn_hash_fn *hash, const void *context,
                      struct txn_object *objects_out, uint32_t most, uint16_t *index_out);
 
-/* Memory for values that operations make; at: the caller's. */
+/* How many present rows have to be brought for the range that operation i is, so that its limit is
+ * reached whatever the operations before it delete; 0: all. */
+uint32_t txn_range_fetch(const struct txn_request *txn, uint32_t i);
+
+/* Memory for values that operations make, and for ranges; at: the caller's. */
 struct txn_memory {
     uint8_t *at;
     uint64_t n;
@@ -133,5 +139,10 @@ enum txn_verdict {
 enum txn_verdict txn_evaluate(const struct txn_request *txn, struct txn_object *objects,
                               uint32_t objects_n, const uint16_t *index, uint64_t wall_ms,
                               struct txn_memory *memory, struct answer *answers_out);
+/* After that, whatever the verdict but TXN_NO_MEMORY: the version of a range that is one of its
+ * operations, for a watch: by the objects' versions, as they came. memory: the txn_memory.at that
+ * it had, untouched. */
+uint64_t txn_range_version(const struct op *range, struct txn_object *objects, uint32_t objects_n,
+                           const uint8_t *memory);
 
 #endif

@@ -237,9 +237,22 @@ static uint64_t version_of(const struct evaluation *e, const struct txn_object *
     return absent ? TXN_ABSENT | o->absence : o->version;
 }
 
+/* Of a range: for a watch. */
+static uint64_t range_version(const struct evaluation *e, uint32_t i)
+{
+    bool answered = e->answers[i].kind == ANSWER_PAIRS || e->answers[i].kind == ANSWER_NUMBER;
+    return answered ? txn_range_version(&e->request.ops[i], e->objects, e->objects_n + e->scanned_n,
+                                        e->memory.at)
+                    : 0;
+}
+
 void evaluation_versions(struct evaluation *e)
 {
     for (uint32_t i = 0; i < e->request.ops_n; i++) {
+        if (e->request.ops[i].kind >= TXN_OP_RANGE) {
+            e->versions[i] = range_version(e, i);
+            continue;
+        }
         uint16_t target = e->index[2 * i + 1];
         uint16_t object = target != UINT16_MAX ? target : e->index[2 * i];
         e->versions[i] = object != UINT16_MAX ? version_of(e, &e->objects[object]) : 0;

@@ -126,7 +126,7 @@ static inline uint64_t lotus_who(uint8_t node, uint8_t worker, uint64_t number)
 struct lotus_head {
     struct lock_age age;
     uint64_t map;     /* version of the coordinator's map; of ranges only */
-    uint64_t wall_ms; /* WHOLE: for deadlines */
+    uint64_t wall_ms; /* for deadlines: rows that have expired by it count for no limit */
 };
 #define LOTUS_HEAD_BYTES 32u
 uint8_t *lotus_head_put(uint8_t *at, const struct lotus_head *head);
