@@ -645,7 +645,7 @@ static void report_transactions(struct bench *b, const struct options *o)
                          [TERM_READ] = true, [TERM_UPDATE] = true, [TERM_STEP] = true};
     static uint32_t of[256];
     uint32_t n = 0;
-    for (uint32_t kind = 0; kind < WORK_KINDS; kind++) {
+    for (uint32_t kind = 0; kind < WORK_REMOTE_KINDS; kind++) {
         for (uint32_t e = 0; e < 2; e++) {
             for (uint32_t nodes = 1; nodes <= 3; nodes += 2) {
                 b->engine = engines[e];

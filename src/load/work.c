@@ -9,13 +9,18 @@
 
 const char *const work_kind_names[WORK_KINDS] = {
     [WORK_HANDOVERS] = "handovers", [WORK_SMALLBANK] = "smallbank", [WORK_TATP] = "tatp",
-    [WORK_VOTER] = "voter",         [WORK_YCSB] = "ycsb",
+    [WORK_VOTER] = "voter",         [WORK_YCSB] = "ycsb",           [WORK_YCSB_A] = "ycsb-a",
+    [WORK_YCSB_B] = "ycsb-b",       [WORK_YCSB_C] = "ycsb-c",       [WORK_YCSB_D] = "ycsb-d",
+    [WORK_YCSB_E] = "ycsb-e",       [WORK_YCSB_F] = "ycsb-f",       [WORK_TPCC] = "tpcc",
 };
 
 static const struct work_ops *const all[WORK_KINDS] = {
     [WORK_HANDOVERS] = &work_handovers, [WORK_SMALLBANK] = &work_smallbank,
     [WORK_TATP] = &work_tatp,           [WORK_VOTER] = &work_voter,
-    [WORK_YCSB] = &work_ycsb,
+    [WORK_YCSB] = &work_ycsb,           [WORK_YCSB_A] = &work_ycsb_a,
+    [WORK_YCSB_B] = &work_ycsb_b,       [WORK_YCSB_C] = &work_ycsb_c,
+    [WORK_YCSB_D] = &work_ycsb_d,       [WORK_YCSB_E] = &work_ycsb_e,
+    [WORK_YCSB_F] = &work_ycsb_f,       [WORK_TPCC] = &work_tpcc,
 };
 
 struct work_config work_defaults(enum work_kind kind)
@@ -26,6 +31,38 @@ struct work_config work_defaults(enum work_kind kind)
     config.workers = 1;
     config.seed = 1;
     return config;
+}
+
+bool work_scans(enum work_kind kind)
+{
+    return all[kind]->scans;
+}
+
+/* What only some of the workloads look at. */
+static const char *own_wrong(const struct work_config *c)
+{
+    bool ycsb = c->kind >= WORK_YCSB && c->kind <= WORK_YCSB_F;
+    if (ycsb && (c->requests == 0 || c->requests > WORK_REQUESTS_MAX)) {
+        return "a transaction has 1 to 32 requests";
+    }
+    if (all[c->kind]->nature && c->remote >= 0.0) {
+        return "which transactions are remote is this workload's own matter";
+    }
+    if (ycsb && c->kind != WORK_YCSB &&
+        (c->columns == 0 || c->columns > c->value_bytes || c->requests > c->objects)) {
+        return "a record has a column at least, and a column a byte";
+    }
+    if (c->kind == WORK_YCSB_E && (c->scan == 0 || c->scan > WORK_SCAN_MAX)) {
+        return "a scan has 1 to 1000 records";
+    }
+    if (c->kind == WORK_SMALLBANK && (c->hot < 2 * c->workers || c->hot > c->objects)) {
+        return "the hot accounts are two a worker at least, and not more than there are";
+    }
+    if (c->kind == WORK_TPCC && (c->warehouses == 0 || c->warehouses > WORK_WAREHOUSES_MAX ||
+                                 c->customers < 30 || c->customers > WORK_CUSTOMERS_MAX)) {
+        return "1 to 200 warehouses a worker, 30 to 3000 customers a district";
+    }
+    return NULL;
 }
 
 const char *work_config_wrong(const struct work_config *c)
@@ -44,13 +81,7 @@ const char *work_config_wrong(const struct work_config *c)
         c->handovers > 100.0 || !(c->theta >= 0.0)) {
         return "a percentage is between 0 and 100, an exponent at least 0";
     }
-    if (c->kind == WORK_YCSB && (c->requests == 0 || c->requests > WORK_OPS_MAX)) {
-        return "a transaction has 1 to 32 requests";
-    }
-    if (c->kind == WORK_SMALLBANK && (c->hot < 2 * c->workers || c->hot > c->objects)) {
-        return "the hot accounts are two a worker at least, and not more than there are";
-    }
-    return NULL;
+    return own_wrong(c);
 }
 
 uint8_t work_home(struct bytes key, uint32_t nodes)
@@ -157,6 +188,13 @@ void work_draw(struct work *w, uint32_t place, struct random *random, struct wor
     w->at[place].drawn++;
 }
 
+enum work_step work_next(struct work *w, uint32_t place, struct work_txn *txn, bool watched,
+                         const struct answer *answers, const uint64_t *versions)
+{
+    return w->ops->next != NULL ? w->ops->next(w, place, txn, watched, answers, versions)
+                                : WORK_OVER;
+}
+
 bool work_succeeded(const struct work *w, const struct work_txn *txn, bool applied,
                     const struct answer *answers)
 {
@@ -175,6 +213,8 @@ void work_done(struct work *w, uint32_t place, const struct work_txn *txn, bool 
 void work_begin(struct work_txn *txn, uint32_t type)
 {
     txn->ops_n = 0;
+    txn->watches_n = 0;
+    txn->memory_n = 0;
     txn->flags = 0;
     txn->type = (uint8_t)type;
     txn->remote = false;
@@ -196,11 +236,18 @@ struct op *work_op(const struct work *w, struct work_txn *txn, uint32_t place, u
 {
     HK_ASSERT(txn->ops_n < WORK_OPS_MAX && id <= WORK_ID_MAX);
     uint8_t *key = txn->keys[txn->ops_n];
-    struct op *op = &txn->ops[txn->ops_n++];
     work_key(w, home, table, id, key);
-    *op = (struct op){.kind = (uint8_t)kind, .key = bytes_of(key, WORK_KEY_BYTES)};
+    return work_op_on(w, txn, place, home, (uint8_t)kind, bytes_of(key, WORK_KEY_BYTES));
+}
+
+struct op *work_op_on(const struct work *w, struct work_txn *txn, uint32_t place, uint32_t home,
+                      uint8_t kind, struct bytes key)
+{
+    HK_ASSERT(txn->ops_n < WORK_OPS_MAX);
+    struct op *op = &txn->ops[txn->ops_n++];
+    *op = (struct op){.kind = kind, .key = key};
     txn->remote = txn->remote || work_node_of(w, home) != work_node_of(w, place);
-    txn->updates = txn->updates || kind != OP_GET;
+    txn->updates = txn->updates || (kind != OP_GET && kind != TXN_OP_RANGE);
     return op;
 }
 

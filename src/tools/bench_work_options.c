@@ -16,7 +16,7 @@ static const char help[] =
     "option.\n"
     "\n"
     "the workload\n"
-    "  --workload NAME       handovers, smallbank, tatp, voter or ycsb\n"
+    "  --workload NAME       handovers, smallbank, tatp, voter, ycsb, ycsb-a to ycsb-f or tpcc\n"
     "  --remote PERCENT      transactions with an object of another node; handovers: of the\n"
     "                        handovers (as the workload has it by nature)\n"
     "  --objects N           of each node: phones, accounts, subscribers, voters, records\n"
@@ -127,7 +127,9 @@ static bool find_workload(int argc, char **argv, struct work_config *work)
             return true;
         }
     }
-    fprintf(stderr, "horkos bench: --workload is handovers, smallbank, tatp, voter or ycsb\n");
+    fprintf(stderr,
+            "horkos bench: --workload is handovers, smallbank, tatp, voter, ycsb, ycsb-a to "
+            "ycsb-f or tpcc\n");
     return false;
 }
 
@@ -248,6 +250,13 @@ static bool consistent(struct bench_work_options *o)
     }
     if (o->config.degree > o->config.nodes) {
         fprintf(stderr, "horkos bench: --replicas are more than --nodes\n");
+        return false;
+    }
+    if (work_scans(o->work.kind)) {
+        fprintf(stderr,
+                "horkos bench: %s reads ranges, which no store of objects without an order "
+                "has\n",
+                work_kind_names[o->work.kind]);
         return false;
     }
     if (work_config_wrong(&o->work) != NULL) {

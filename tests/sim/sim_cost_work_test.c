@@ -68,7 +68,7 @@ static void test_every_workload_runs_with_both(void **state)
     static const struct engine_ops *const engines[] = {&zeus_ops, &occ_ops};
     static struct cost_result r;
     (void)state;
-    for (uint32_t kind = 0; kind < WORK_KINDS; kind++) {
+    for (uint32_t kind = 0; kind < WORK_REMOTE_KINDS; kind++) {
         for (uint32_t e = 0; e < 2; e++) {
             struct cost_cluster *c = make(engines[e], (enum work_kind)kind, 10);
             run(c, &r);

@@ -176,7 +176,7 @@ static void every_workload_has_the_remote_share_that_is_asked_for(void **state)
 {
     (void)state;
     static const double shares[] = {0.0, 1.0, 5.0, 20.0, 100.0};
-    for (uint32_t kind = 0; kind < WORK_KINDS; kind++) {
+    for (uint32_t kind = 0; kind < WORK_REMOTE_KINDS; kind++) {
         for (uint32_t i = 0; i < 5; i++) {
             struct work_config config = work_defaults((enum work_kind)kind);
             config.objects = 2000;
@@ -199,7 +199,7 @@ static void every_workload_has_the_remote_share_that_is_asked_for(void **state)
 static void one_node_has_nothing_elsewhere(void **state)
 {
     (void)state;
-    for (uint32_t kind = 0; kind < WORK_KINDS; kind++) {
+    for (uint32_t kind = 0; kind < WORK_REMOTE_KINDS; kind++) {
         for (double remote = -1.0; remote <= 100.0; remote += 101.0) {
             struct work_config config = work_defaults((enum work_kind)kind);
             config.objects = 1000;
@@ -393,6 +393,154 @@ static void ycsb_has_its_requests(void **state)
     work_destroy(w);
 }
 
+static uint32_t number_of(struct bytes key)
+{
+    return (uint32_t)key.at[4] << 24 | (uint32_t)key.at[5] << 16 | (uint32_t)key.at[6] << 8 |
+           key.at[7];
+}
+
+/* What a core workload draws: kinds of operations, and how often the most popular record. */
+struct core {
+    uint32_t of[256], most;
+    uint64_t requests;
+};
+
+static struct core draw_core(struct work *w, uint32_t n, uint32_t per_place)
+{
+    static uint32_t seen[3][1000];
+    struct core c = {0};
+    struct random random;
+    struct work_txn *txn = malloc(sizeof *txn);
+    const struct work_config *config = work_config(w);
+    assert_non_null(txn);
+    memset(seen, 0, sizeof seen);
+    random_init(&random, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        work_draw(w, i % 3, &random, txn);
+        for (uint32_t k = 0; k < txn->ops_n; k++) {
+            const struct op *op = &txn->ops[k];
+            uint32_t home = work_home(op->key, 3), number = number_of(op->key);
+            c.of[op->kind]++;
+            assert_true(number < per_place + 100000);
+            if (number < per_place && ++seen[home][number] > c.most) {
+                c.most = seen[home][number];
+            }
+            /* No record twice, but to be read before it is written. */
+            for (uint32_t j = 0; j < k; j++) {
+                assert_true(!bytes_equal(txn->ops[j].key, op->key) ||
+                            (config->kind == WORK_YCSB_F && j + 1 == k));
+            }
+        }
+        c.requests += config->requests;
+        work_done(w, i % 3, txn, true);
+    }
+    free(txn);
+    return c;
+}
+
+static void the_core_workloads_have_their_requests(void **state)
+{
+    (void)state;
+    static const struct {
+        enum work_kind kind;
+        double reads, writes, inserts, scans;
+    } all[] = {
+        {WORK_YCSB_A, 0.5, 0.5, 0, 0},   {WORK_YCSB_B, 0.95, 0.05, 0, 0},
+        {WORK_YCSB_C, 1.0, 0, 0, 0},     {WORK_YCSB_D, 0.95, 0, 0.05, 0},
+        {WORK_YCSB_E, 0, 0, 0.05, 0.95}, {WORK_YCSB_F, 1.0, 0.5, 0, 0},
+    };
+    for (uint32_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct work_config config = work_defaults(all[i].kind);
+        config.objects = 1000;
+        struct work *w;
+        assert_int_equal(work_create(&config, &w), HK_OK);
+        struct core c = draw_core(w, 160000 / config.requests, 1000);
+        assert_share(c.of[OP_GET], c.requests, all[i].reads, 0.01);
+        assert_share(c.of[OP_SETRANGE], c.requests, all[i].writes, 0.01);
+        assert_share(c.of[OP_SET], c.requests, all[i].inserts, 0.01);
+        assert_share(c.of[TXN_OP_RANGE], c.requests, all[i].scans, 0.01);
+        /* 1 / H(3000, 0.9) where each request draws; once a transaction where none is redrawn. */
+        assert_true(all[i].kind == WORK_YCSB_D || c.most > c.requests / 25);
+        work_destroy(w);
+    }
+}
+
+/* One value instead of columns; a popular record's neighbours are popular, or not. */
+static void records_are_whole_and_neighbours_if_asked_for(void **state)
+{
+    (void)state;
+    for (uint32_t neighbours = 0; neighbours < 2; neighbours++) {
+        struct work_config config = work_defaults(WORK_YCSB_A);
+        config.objects = 1000;
+        config.columns = 1;
+        config.requests = 32;
+        config.neighbours = neighbours != 0;
+        struct work *w;
+        struct random random;
+        struct work_txn *txn = malloc(sizeof *txn);
+        assert_non_null(txn);
+        assert_int_equal(work_create(&config, &w), HK_OK);
+        random_init(&random, 2);
+        uint32_t first = 0, all = 0;
+        for (uint32_t i = 0; i < 1000; i++) {
+            work_draw(w, 0, &random, txn);
+            assert_int_equal(txn->ops_n, 32);
+            for (uint32_t k = 0; k < 32; k++) {
+                first += number_of(txn->ops[k].key) < 10;
+                all++;
+                assert_true(txn->ops[k].kind == OP_GET ||
+                            (txn->ops[k].kind == OP_SET && txn->ops[k].value.n == 1000));
+            }
+        }
+        /* The 30 most popular of 3000 take a third; any 30 a hundredth. */
+        assert_true(neighbours != 0 ? first > all / 4 : first < all / 10);
+        free(txn);
+        work_destroy(w);
+    }
+}
+
+/* Readers of the latest find what has been answered, also while older inserts are not. */
+static void the_latest_are_there(void **state)
+{
+    (void)state;
+    struct work_config config = work_defaults(WORK_YCSB_D);
+    config.nodes = 1;
+    config.objects = 100;
+    config.requests = 8;
+    struct work *w;
+    struct random random;
+    struct work_txn *txns = calloc(64, sizeof *txns);
+    bool *there = calloc(20000, sizeof *there), drawn[64] = {false};
+    uint32_t most = 0;
+    assert_non_null(txns);
+    assert_non_null(there);
+    assert_int_equal(work_create(&config, &w), HK_OK);
+    memset(there, true, 100);
+    random_init(&random, 3);
+    for (uint32_t i = 0; i < 20000; i++) {
+        struct work_txn *txn = &txns[random_below(&random, 64)];
+        if (drawn[txn - txns]) {
+            for (uint32_t k = 0; k < txn->ops_n; k++) {
+                uint32_t number = number_of(txn->ops[k].key);
+                assert_true(number < 20000);
+                there[number] = there[number] || txn->ops[k].kind == OP_SET;
+            }
+            work_done(w, 0, txn, true);
+        }
+        work_draw(w, 0, &random, txn);
+        drawn[txn - txns] = true;
+        for (uint32_t k = 0; k < txn->ops_n; k++) {
+            uint32_t number = number_of(txn->ops[k].key);
+            assert_true(txn->ops[k].kind != OP_GET || there[number]);
+            most = number > most ? number : most;
+        }
+    }
+    assert_true(most > 5000);
+    free(txns);
+    free(there);
+    work_destroy(w);
+}
+
 static void the_same_seed_draws_the_same(void **state)
 {
     (void)state;
@@ -412,7 +560,10 @@ static void the_same_seed_draws_the_same(void **state)
             work_draw(w, i % 3, &s, b);
             assert_int_equal(a->type, b->type);
             assert_int_equal(a->ops_n, b->ops_n);
-            assert_memory_equal(a->keys, b->keys, a->ops_n * WORK_KEY_BYTES);
+            for (uint32_t k = 0; k < a->ops_n; k++) {
+                assert_true(a->ops[k].kind == b->ops[k].kind &&
+                            bytes_equal(a->ops[k].key, b->ops[k].key));
+            }
             work_done(v, i % 3, a, true);
             work_done(w, i % 3, b, true);
         }
@@ -439,6 +590,24 @@ static void what_cannot_be_is_refused(void **state)
     assert_non_null(work_config_wrong(&config));
     config = work_defaults(WORK_TATP);
     config.remote = 100.5;
+    assert_non_null(work_config_wrong(&config));
+    config = work_defaults(WORK_YCSB_A);
+    config.requests = 33;
+    assert_non_null(work_config_wrong(&config));
+    config = work_defaults(WORK_YCSB_A);
+    config.columns = 0;
+    assert_non_null(work_config_wrong(&config));
+    config = work_defaults(WORK_YCSB_A);
+    config.remote = 5.0;
+    assert_non_null(work_config_wrong(&config));
+    config = work_defaults(WORK_YCSB_E);
+    config.scan = 1001;
+    assert_non_null(work_config_wrong(&config));
+    config = work_defaults(WORK_TPCC);
+    config.warehouses = 0;
+    assert_non_null(work_config_wrong(&config));
+    config = work_defaults(WORK_TPCC);
+    config.customers = 3001;
     assert_non_null(work_config_wrong(&config));
 }
 
@@ -469,6 +638,9 @@ int main(void)
         cmocka_unit_test(a_phone_is_at_one_place),
         cmocka_unit_test(popularity_moves_on),
         cmocka_unit_test(ycsb_has_its_requests),
+        cmocka_unit_test(the_core_workloads_have_their_requests),
+        cmocka_unit_test(records_are_whole_and_neighbours_if_asked_for),
+        cmocka_unit_test(the_latest_are_there),
         cmocka_unit_test(the_same_seed_draws_the_same),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
