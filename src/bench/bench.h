@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
+#include "engine/lotus/lotus.h"
 #include "engine/engine.h"
 #include "load/keys.h"
 #include "load/mix.h"
@@ -55,6 +56,9 @@ struct bench_config {
                                        operations (keys, mix and lengths mean nothing); for engines
                                        with transactions. Copied */
     uint8_t degree;                 /* replicas of an object there; 0: as the engine has it */
+    struct lotus_config lotus;      /* lotus: what it is configured with; ... */
+    uint32_t memory; /* ... and how many of the nodes, the last ones, are memory servers alone and
+                        the others compute servers alone; 0: all are both */
     uint64_t seed;
     /* How far the preparation is (done of all keys); may be NULL. */
     void (*progress)(void *context, uint64_t done, uint64_t all);
@@ -94,11 +98,13 @@ struct bench_run {
     /* Without threads: the time that each node's workers took, in all. */
     double node_seconds[BENCH_NODES_MAX];
     uint32_t nodes;
-    bool homed; /* its keys have homes */
-    bool owned; /* its objects have owners */
+    uint32_t memory; /* of them: memory servers, the last ones */
+    bool homed;      /* its keys have homes */
+    bool owned;      /* its objects have owners */
     /* Of a workload: transactions by type, those of them that succeeded by its rules, and those
      * that touched an object whose home is another node. */
     uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote;
+    uint64_t steps, again; /* handed to nodes; of them, such that found something changed */
     struct histogram latency_ns[LOAD_KINDS];
 };
 

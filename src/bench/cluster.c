@@ -110,6 +110,9 @@ static void configure(struct bench_cluster *c, uint8_t id)
     struct node_config *n = &c->nodes[id].config;
     *n = (struct node_config){
         .self = id,
+        .role = b->memory == 0               ? NODE_ROLE_BOTH
+                : id >= b->nodes - b->memory ? NODE_ROLE_MEMORY
+                                             : NODE_ROLE_COMPUTE,
         .workers = b->workers,
         .cluster = 1,
         .seed = b->seed * 64u + id,
@@ -144,6 +147,7 @@ static int make_nodes(struct bench_cluster *c)
         .grace_us = 100u * LEASE_US,
         .ack_to_all = c->config.ack_to_all,
         .degree = c->config.degree,
+        .lotus = c->config.lotus,
     };
     engines_configure(c->config.engine, &options, &c->engine);
     for (uint32_t i = 0; i < c->config.nodes; i++) {
@@ -310,7 +314,7 @@ static int make_work(struct bench_cluster *c)
         return err != HK_OK ? err : HK_ERR_NOMEM;
     }
     c->objects_n = 0;
-    for (uint32_t place = 0; place < b->nodes * b->workers; place++) {
+    for (uint32_t place = 0; place < (b->nodes - b->memory) * b->workers; place++) {
         for (uint64_t i = 0; i < work_fill_count(c->work); i++) {
             c->objects_n += work_fill(c->work, place, i, txn);
         }
@@ -424,7 +428,7 @@ struct reading {
     uint64_t passed;
     uint64_t hits;
     uint64_t refused;
-    uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote;
+    uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote, steps, again;
     uint64_t frames_dropped;
     uint64_t spent_ns[BENCH_NODES_MAX];
     struct node_stats node;
@@ -462,6 +466,8 @@ static void read_all(const struct bench_cluster *c, struct reading *r)
         r->passed += atomic_load_explicit(&w->passed, memory_order_relaxed);
         r->hits += atomic_load_explicit(&w->hits, memory_order_relaxed);
         r->remote += atomic_load_explicit(&w->remote, memory_order_relaxed);
+        r->steps += atomic_load_explicit(&w->steps, memory_order_relaxed);
+        r->again += atomic_load_explicit(&w->again, memory_order_relaxed);
         for (uint32_t k = 0; k < WORK_TYPES_MAX; k++) {
             r->txns[k] += atomic_load_explicit(&w->txns[k], memory_order_relaxed);
             r->succeeded[k] += atomic_load_explicit(&w->succeeded[k], memory_order_relaxed);
@@ -507,8 +513,11 @@ void bench_cluster_run(struct bench_cluster *c, double warmup_seconds, double se
     run_out->homed = (c->config.engine->traits & ENGINE_HOMED) != 0;
     run_out->hits = run_out->homed ? after.hits - before.hits + run_out->node.hits : 0;
     run_out->nodes = c->config.nodes;
+    run_out->memory = c->config.memory;
     run_out->owned = (c->config.engine->traits & ENGINE_OWNED) != 0;
     run_out->remote = after.remote - before.remote;
+    run_out->steps = after.steps - before.steps;
+    run_out->again = after.again - before.again;
     for (uint32_t i = 0; i < WORK_TYPES_MAX; i++) {
         run_out->txns[i] = after.txns[i] - before.txns[i];
         run_out->succeeded[i] = after.succeeded[i] - before.succeeded[i];

@@ -45,12 +45,13 @@ static int open_sessions(struct bench_worker *w)
     w->sessions = calloc(n, sizeof *w->sessions);
     w->key_memory = calloc(n, c->key_bytes);
     w->read_keys = calloc(NODE_READ_MAX, c->key_bytes);
-    w->free = calloc(3u * (size_t)n, sizeof *w->free);
+    w->free = calloc(4u * (size_t)n, sizeof *w->free);
     if (w->sessions == NULL || w->key_memory == NULL || w->read_keys == NULL || w->free == NULL) {
         return HK_ERR_NOMEM;
     }
     w->queue = w->free + n;
     w->done = w->queue + n;
+    w->more = w->done + n;
     for (uint32_t i = 0; i < n; i++) {
         int err = worker_session_open(w->worker, &w->sessions[i].id);
         if (err != HK_OK) {
@@ -121,6 +122,8 @@ static void publish(struct bench_worker *w)
     atomic_store_explicit(&w->counters.filled, w->filled, memory_order_relaxed);
     atomic_store_explicit(&w->counters.dropped, w->dropped, memory_order_relaxed);
     atomic_store_explicit(&w->counters.remote, w->remote, memory_order_relaxed);
+    atomic_store_explicit(&w->counters.steps, w->steps, memory_order_relaxed);
+    atomic_store_explicit(&w->counters.again, w->again, memory_order_relaxed);
     for (uint32_t i = 0; w->cluster->work != NULL && i < WORK_TYPES_MAX; i++) {
         atomic_store_explicit(&w->counters.txns[i], w->txns[i], memory_order_relaxed);
         atomic_store_explicit(&w->counters.succeeded[i], w->succeeded[i], memory_order_relaxed);
@@ -262,6 +265,7 @@ static uint32_t draw_work(struct bench_worker *w, bool fills)
         uint32_t i = w->free[w->free_n - 1];
         struct bench_session *s = &w->sessions[i];
         s->start_ns = start_ns;
+        s->since_us = now_us(w);
         s->fills = fills;
         if (!fills) {
             drive_work_draw(w, s);
@@ -349,8 +353,13 @@ void drive_reply(struct bench_worker *w, const struct reply *reply)
     /* Others were faster too often: that is no fault, and no operation that was done. */
     s->refused = w->phase != PHASE_FILL && a->kind == ANSWER_ERROR && a->number == HK_ERR_BUSY;
     if (s->txn != NULL) {
-        w->failed += drive_work_reply(w, s, reply);
-        w->done[w->done_n++] = (uint32_t)reply->tag;
+        enum drive_answer is = drive_work_reply(w, s, reply);
+        w->failed += is == DRIVE_FAILED;
+        if (is == DRIVE_STEP) {
+            w->more[w->more_n++] = (uint32_t)reply->tag;
+        } else {
+            w->done[w->done_n++] = (uint32_t)reply->tag;
+        }
         return;
     }
     w->failed += s->refused ? false
@@ -361,17 +370,24 @@ void drive_reply(struct bench_worker *w, const struct reply *reply)
 
 /* ---- A round ---- */
 
-/* What the node has not taken moves to the front, so that the queue always has room. */
+/* What the node has not taken moves to the front, so that the queue always has room; behind it come
+ * transactions with another step. */
 static void settle_queue(struct bench_worker *w)
 {
     uint32_t left = w->queue_n - w->queue_at;
     memmove(w->queue, w->queue + w->queue_at, left * sizeof *w->queue);
+    memcpy(w->queue + left, w->more, w->more_n * sizeof *w->more);
     w->queue_at = 0;
-    w->queue_n = left;
+    w->queue_n = left + w->more_n;
+    w->more_n = 0;
 }
 
 static uint32_t draw(struct bench_worker *w)
 {
+    const struct bench_config *c = &w->cluster->config;
+    if (w->node >= c->nodes - c->memory) {
+        return 0; /* a memory server runs no transactions */
+    }
     switch (w->phase) {
     case PHASE_FILL:
         return draw_fill(w);
@@ -409,7 +425,7 @@ bool drive_round(struct bench_worker *w)
     w->dropped = w->dropped || (result.flags & POLL_WIPE) != 0;
     port_flush(w->port);
     settle_queue(w);
-    bool busy = drawn > 0 || result.events > 0;
+    bool busy = drawn > 0 || result.events > 0 || w->queue_n > 0;
     if (w->done_n > 0) {
         w->now_ns = bench_clock_ns();
         book_done(w);

@@ -21,6 +21,7 @@ void drive_work_draw(struct bench_worker *w, struct bench_session *s)
 {
     work_draw(w->cluster->work, w->number, &w->random, s->txn);
     s->kind = s->txn->updates ? LOAD_WRITE : LOAD_READ;
+    s->tries = 0;
 }
 
 bool drive_work_fill(struct bench_worker *w, struct bench_session *s)
@@ -38,29 +39,48 @@ bool drive_work_fill(struct bench_worker *w, struct bench_session *s)
 
 void drive_work_request(struct bench_worker *w, struct bench_session *s, struct request *out)
 {
-    (void)w;
-    s->request =
-        (struct txn_request){.ops = s->txn->ops, .ops_n = s->txn->ops_n, .flags = s->txn->flags};
-    *out = (struct request){.session = s->id, .txn = &s->request};
+    const struct work_txn *t = s->txn;
+    s->request = (struct txn_request){.ops = t->ops,
+                                      .ops_n = t->ops_n,
+                                      .watches = t->watches,
+                                      .watches_n = t->watches_n,
+                                      .flags = t->flags};
+    *out = (struct request){.session = s->id, .since_us = s->since_us, .txn = &s->request};
+    w->steps++;
 }
 
-bool drive_work_reply(struct bench_worker *w, struct bench_session *s, const struct reply *reply)
+/* The step has been answered as a step is; whether there is another one. */
+static bool next_step(struct bench_worker *w, struct bench_session *s, const struct reply *reply)
 {
-    const struct answer *a = &reply->answer;
+    struct work *work = w->cluster->work;
+    uint8_t kind = reply->answer.kind;
+    enum work_step step =
+        work_next(work, w->number, s->txn, kind != ANSWER_NIL, reply->answers, reply->versions);
+    s->tries += step == WORK_AGAIN;
+    if (step == WORK_OVER) {
+        s->succeeded = work_succeeded(work, s->txn, kind == ANSWER_OK, reply->answers);
+    }
+    return step != WORK_OVER;
+}
+
+enum drive_answer drive_work_reply(struct bench_worker *w, struct bench_session *s,
+                                   const struct reply *reply)
+{
+    uint8_t kind = reply->answer.kind;
     bool whole =
-        (a->kind == ANSWER_OK || a->kind == ANSWER_NUMBER) && reply->answers_n == s->txn->ops_n;
+        ((kind == ANSWER_OK || kind == ANSWER_NUMBER) && reply->answers_n == s->txn->ops_n) ||
+        (kind == ANSWER_NIL && s->txn->watches_n > 0);
     s->succeeded = false;
     if (s->refused) {
-        return false;
+        return DRIVE_OVER;
     }
     if (s->fills) {
-        return !whole || reply->answers[0].kind != ANSWER_OK;
+        return whole && reply->answers[0].kind == ANSWER_OK ? DRIVE_OVER : DRIVE_FAILED;
     }
-    if (whole) {
-        s->succeeded =
-            work_succeeded(w->cluster->work, s->txn, a->kind == ANSWER_OK, reply->answers);
+    if (!whole) {
+        return DRIVE_FAILED;
     }
-    return !whole;
+    return next_step(w, s, reply) ? DRIVE_STEP : DRIVE_OVER;
 }
 
 void drive_work_book(struct bench_worker *w, const struct bench_session *s)
@@ -70,5 +90,6 @@ void drive_work_book(struct bench_worker *w, const struct bench_session *s)
         w->txns[s->txn->type]++;
         w->succeeded[s->txn->type] += s->succeeded;
         w->remote += s->txn->remote;
+        w->again += s->tries;
     }
 }

@@ -50,7 +50,9 @@ struct bench_session {
     uint8_t kind;      /* enum load_kind */
     bool refused;
     bool succeeded;
-    bool fills; /* it writes an object for the first time */
+    bool fills;        /* it writes an object for the first time */
+    uint32_t tries;    /* of its transaction, that ended as something had changed */
+    uint64_t since_us; /* when that began, by the worker's clock; 0: it has not yet */
     uint8_t *key;
     struct work_txn *txn; /* of a workload */
     struct txn_request request;
@@ -59,7 +61,7 @@ struct bench_session {
 /* Written by the worker, read by whoever measures; nothing hangs on their order. */
 struct bench_counters {
     _Atomic uint64_t ops[LOAD_KINDS];
-    _Atomic uint64_t failed, refused, passed, hits, filled, in_flight, remote;
+    _Atomic uint64_t failed, refused, passed, hits, filled, in_flight, remote, steps, again;
     _Atomic uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX];
     _Atomic bool dropped;
 };
@@ -84,11 +86,11 @@ struct bench_worker {
     uint64_t fill_next;
 
     /* Sessions by their index: free ones, those whose operation the node shall take, those whose
-     * operation has been answered in this round. */
+     * operation has been answered in this round, those of them that have another step. */
     struct bench_session *sessions;
     uint8_t *key_memory;
-    uint32_t *free, *queue, *done;
-    uint32_t free_n, queue_at, queue_n, done_n;
+    uint32_t *free, *queue, *done, *more;
+    uint32_t free_n, queue_at, queue_n, done_n, more_n;
 
     /* Reads of a batch. */
     struct node_read reads[NODE_READ_MAX];
@@ -105,7 +107,7 @@ struct bench_worker {
     uint32_t rounds;
     uint64_t ops[LOAD_KINDS], failed, refused, passed, filled;
     uint64_t hits; /* of direct reads; the node counts its own */
-    uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote;
+    uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote, steps, again;
     struct work_txn *txn_memory;
     bool dropped; /* the others have thrown this node out */
     struct histogram latency_ns[LOAD_KINDS];
@@ -199,8 +201,13 @@ int drive_work_open(struct bench_worker *w) __attribute__((warn_unused_result));
 void drive_work_draw(struct bench_worker *w, struct bench_session *s);
 bool drive_work_fill(struct bench_worker *w, struct bench_session *s);
 void drive_work_request(struct bench_worker *w, struct bench_session *s, struct request *out);
-/* Returns whether the answer is an error. */
-bool drive_work_reply(struct bench_worker *w, struct bench_session *s, const struct reply *reply);
+enum drive_answer {
+    DRIVE_OVER,
+    DRIVE_STEP,  /* the session's transaction has become its next step */
+    DRIVE_FAILED /* the answer is an error */
+};
+enum drive_answer drive_work_reply(struct bench_worker *w, struct bench_session *s,
+                                   const struct reply *reply);
 void drive_work_book(struct bench_worker *w, const struct bench_session *s);
 
 /* ---- crew.c: the threads, and the phases ---- */

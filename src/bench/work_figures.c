@@ -9,6 +9,11 @@ static const char *const names[WORK_SUCCESS] = {
     [WORK_TXNS_PER_S] = "txns_per_s",
     [WORK_CPU_NS_PER_TXN] = "cpu_ns_per_txn",
     [WORK_TXNS_PER_S_APART] = "txns_per_s_apart",
+    [WORK_COMPUTE_CPU_NS_PER_TXN] = "compute_cpu_ns_per_txn",
+    [WORK_MEMORY_CPU_NS_PER_TXN] = "memory_cpu_ns_per_txn",
+    [WORK_STEPS_PER_TXN] = "steps_per_txn",
+    [WORK_AGAIN_PER_TXN] = "again_per_txn",
+    [WORK_TRIES_PER_TXN] = "tries_per_txn",
     [WORK_WRITES] = "writes",
     [WORK_REMOTE] = "remote",
     [WORK_ABORTS_PER_TXN] = "aborts_per_txn",
@@ -24,6 +29,8 @@ static const char *const names[WORK_SUCCESS] = {
     [WORK_BYTES_PER_TXN] = "bytes_per_txn",
     [WORK_P50_US] = "p50_us",
     [WORK_P99_US] = "p99_us",
+    [WORK_P999_US] = "p999_us",
+    [WORK_P9999_US] = "p9999_us",
     [WORK_MEAN_US] = "mean_us",
     [WORK_WRITES_P50_US] = "writes_p50_us",
     [WORK_WRITES_P99_US] = "writes_p99_us",
@@ -71,6 +78,21 @@ static double busiest(const struct bench_run *r)
     return part(most * r->nodes, all);
 }
 
+/* The CPU time of memory servers and of the others: by the time that their workers' rounds took. */
+static void servers_figures(const struct bench_run *r, double txns, double out[WORK_FIGURES])
+{
+    double memory = 0.0, all = 0.0;
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        memory += i >= r->nodes - r->memory ? r->node_seconds[i] : 0.0;
+        all += r->node_seconds[i];
+    }
+    if (r->memory > 0 && all > 0.0) {
+        double ns = part(r->cpu_seconds * 1e9, txns);
+        out[WORK_MEMORY_CPU_NS_PER_TXN] = ns * memory / all;
+        out[WORK_COMPUTE_CPU_NS_PER_TXN] = ns * (all - memory) / all;
+    }
+}
+
 void work_figures_of(const struct bench_run *run, double out[WORK_FIGURES])
 {
     const struct bench_run *r = run;
@@ -86,6 +108,10 @@ void work_figures_of(const struct bench_run *run, double out[WORK_FIGURES])
     out[WORK_WRITES] = part(writes, txns);
     out[WORK_REMOTE] = part((double)r->remote, txns);
     out[WORK_ABORTS_PER_TXN] = part(aborts, txns);
+    out[WORK_TRIES_PER_TXN] = 1.0 + part(aborts + (double)r->again, txns);
+    out[WORK_STEPS_PER_TXN] = part((double)r->steps, txns);
+    out[WORK_AGAIN_PER_TXN] = part((double)r->again, txns);
+    servers_figures(r, txns, out);
     out[WORK_REFUSED_PER_TXN] = part((double)r->refused, txns);
     if (r->owned) {
         owned_figures(r, txns, out);
@@ -99,6 +125,8 @@ void work_figures_of(const struct bench_run *run, double out[WORK_FIGURES])
     }
     out[WORK_P50_US] = percentile(&all, 500000);
     out[WORK_P99_US] = percentile(&all, 990000);
+    out[WORK_P999_US] = percentile(&all, 999000);
+    out[WORK_P9999_US] = percentile(&all, 999900);
     out[WORK_MEAN_US] = all.count > 0 ? histogram_mean(&all) * 1e-3 : NAN;
     out[WORK_WRITES_P50_US] = percentile(&r->latency_ns[LOAD_WRITE], 500000);
     out[WORK_WRITES_P99_US] = percentile(&r->latency_ns[LOAD_WRITE], 990000);

@@ -8,14 +8,19 @@ enum work_figure {
     WORK_TXNS_PER_S,
     WORK_CPU_NS_PER_TXN, /* of all nodes */
     WORK_TXNS_PER_S_APART,
-    WORK_WRITES,              /* the part of the transactions that may write */
-    WORK_REMOTE,              /* the part that touches objects of other nodes' homes */
-    WORK_ABORTS_PER_TXN,      /* tries that came to nothing, of those that ended well */
-    WORK_REFUSED_PER_TXN,     /* given up: others were faster too often */
-    WORK_MOVES_PER_TXN,       /* zeus: objects that changed their owner */
-    WORK_MOVES_PER_S,         /* zeus */
-    WORK_READERS_PER_TXN,     /* zeus: replicas that were added */
-    WORK_NACKS_PER_MOVE,      /* zeus: requests for ownership that met another one */
+    WORK_COMPUTE_CPU_NS_PER_TXN, /* where memory servers are nodes of their own: of the others, */
+    WORK_MEMORY_CPU_NS_PER_TXN,  /* and of these */
+    WORK_STEPS_PER_TXN,          /* that were handed to nodes, those of before it began again too */
+    WORK_AGAIN_PER_TXN,          /* times that it began again: what it had read has changed */
+    WORK_TRIES_PER_TXN,          /* its own try counted, and each of what began again */
+    WORK_WRITES,                 /* the part of the transactions that may write */
+    WORK_REMOTE,                 /* the part that touches objects of other nodes' homes */
+    WORK_ABORTS_PER_TXN,         /* tries that came to nothing, of those that ended well */
+    WORK_REFUSED_PER_TXN,        /* given up: others were faster too often */
+    WORK_MOVES_PER_TXN,          /* zeus: objects that changed their owner */
+    WORK_MOVES_PER_S,            /* zeus */
+    WORK_READERS_PER_TXN,        /* zeus: replicas that were added */
+    WORK_NACKS_PER_MOVE,         /* zeus: requests for ownership that met another one */
     WORK_MESSAGES_PER_MOVE,   /* zeus: of ownership, for an object that moved or was replicated */
     WORK_MESSAGES_PER_COMMIT, /* zeus: of reliable commit, for a transaction that wrote */
     WORK_MESSAGES_PER_TXN,    /* all between nodes */
@@ -23,6 +28,8 @@ enum work_figure {
     WORK_BYTES_PER_TXN,
     WORK_P50_US,
     WORK_P99_US,
+    WORK_P999_US,
+    WORK_P9999_US,
     WORK_MEAN_US,
     WORK_WRITES_P50_US,
     WORK_WRITES_P99_US,

@@ -72,5 +72,7 @@ void engines_configure(const struct engine_ops *ops, const struct engines_option
         };
     } else if (ops == &occ_ops) {
         config_out->occ = (struct occ_config){.degree = options->degree};
+    } else if (ops == &lotus_ops) {
+        config_out->lotus = options->lotus;
     }
 }

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/galene/galene.h"
 #include "engine/hermes/hermes.h"
+#include "engine/lotus/lotus.h"
 #include "engine/occ/occ.h"
 #include "engine/zab/zab.h"
 #include "engine/zeus/zeus.h"
@@ -21,6 +22,7 @@ union engines_config {
     struct galene_config galene;
     struct zeus_config zeus;
     struct occ_config occ;
+    struct lotus_config lotus;
 };
 
 /* What people may choose, in terms that are common to the engines; an engine leaves aside what does
@@ -31,6 +33,7 @@ struct engines_options {
     bool ack_to_all;   /* hermes: [H] O3 */
     bool lockstep;     /* zab: total order in rounds of all members */
     uint8_t degree;    /* zeus, occ: replicas of an object; 0: max(3, minority + 1) */
+    struct lotus_config lotus;
 };
 void engines_configure(const struct engine_ops *ops, const struct engines_options *options,
                        union engines_config *config_out);

@@ -11,8 +11,8 @@
 
 struct session {
     struct bench_work_options options;
-    struct bench_cluster *clusters[BENCH_DESIGNS];
-    struct bench_work_series *series; /* BENCH_DESIGNS of them */
+    struct bench_cluster *clusters[BENCH_DESIGNS_MAX];
+    struct bench_work_series *series; /* one for each design */
     struct bench_run *run;
 };
 
@@ -32,11 +32,11 @@ static int make_clusters(struct session *s)
     for (uint32_t i = 0; i < o->designs_n; i++) {
         struct bench_config config = o->config;
         const char *why = NULL;
-        config.engine = o->designs[i] == BENCH_DESIGN_ZEUS ? &zeus_ops : &occ_ops;
+        config.engine = bench_protocol_engine(o->designs[i].protocol);
+        config.lotus = o->designs[i].lotus;
         config.work = &o->work;
         if (bench_cluster_create(&config, &s->clusters[i], &why) != HK_OK) {
-            fprintf(stderr, "horkos bench: no cluster of %s: %s\n",
-                    bench_design_names[o->designs[i]], why);
+            fprintf(stderr, "horkos bench: no cluster of %s: %s\n", o->designs[i].name, why);
             return STATUS_FAILED;
         }
     }
@@ -57,7 +57,7 @@ static void keep(struct bench_work_series *series, uint32_t run, const struct be
     series->view_changes += result->view_changes;
 }
 
-/* Both in turn, every second round backwards: whatever slows the machine down slows both. */
+/* All in turn, every second round backwards: whatever slows the machine down slows all. */
 static void run_all(struct session *s)
 {
     const struct bench_work_options *o = &s->options;
@@ -76,7 +76,7 @@ static int judge(const struct session *s)
     int status = STATUS_OK;
     for (uint32_t i = 0; i < s->options.designs_n; i++) {
         const struct bench_work_series *x = &s->series[i];
-        const char *name = bench_design_names[s->options.designs[i]];
+        const char *name = s->options.designs[i].name;
         if (x->failed > 0 || x->frames_dropped > 0 || x->view_changes > 0 || x->txns == 0) {
             fprintf(stderr,
                     "horkos bench: %s: of %" PRIu64 " transactions %" PRIu64
@@ -124,7 +124,7 @@ int bench_work_command(int argc, char **argv)
         return status;
     }
     s.run = malloc(sizeof *s.run);
-    s.series = calloc(BENCH_DESIGNS, sizeof *s.series);
+    s.series = calloc(s.options.designs_n, sizeof *s.series);
     if (s.run != NULL && s.series != NULL) {
         status = measure(&s);
     } else {

@@ -1,5 +1,5 @@
-/* `horkos bench --workload`: transactions of a workload, with Zeus and with the statically sharded
- * baseline. */
+/* `horkos bench --workload`: transactions of a workload, with Zeus, with the statically sharded
+ * baseline, and with Lotus in each of its configurations. */
 #ifndef HORKOS_TOOLS_BENCH_WORK_H
 #define HORKOS_TOOLS_BENCH_WORK_H
 
@@ -8,21 +8,38 @@
 
 #include "bench/machine.h"
 #include "bench/work_figures.h"
+#include "node/engines.h"
 
 #define BENCH_WORK_RUNS_MAX 100u
 
-enum bench_design {
-    BENCH_DESIGN_ZEUS,   /* objects move to where transactions need them */
-    BENCH_DESIGN_STATIC, /* transactions go to their objects */
-    BENCH_DESIGNS
+#define BENCH_DESIGNS_MAX 16u
+
+enum bench_protocol {
+    BENCH_ZEUS,   /* objects move to where transactions need them */
+    BENCH_STATIC, /* transactions go to their objects, and are validated */
+    BENCH_LOTUS,  /* transactions ask for rows and locks of memory servers */
+    BENCH_PROTOCOLS
 };
-extern const char *const bench_design_names[BENCH_DESIGNS];
+extern const char *const bench_protocol_names[BENCH_PROTOCOLS];
+
+/* What a cluster is made with; of lotus each configuration that was asked for is one. */
+struct bench_design {
+    char name[32];
+    enum bench_protocol protocol;
+    struct lotus_config lotus;
+};
+/* NULL past the last engine. */
+const struct engine_ops *bench_protocol_engine(enum bench_protocol protocol);
 
 struct bench_work_options {
     struct work_config work;
-    struct bench_config config; /* but for engine and work */
-    enum bench_design designs[BENCH_DESIGNS];
-    uint32_t designs_n; /* two: the first is compared with the second */
+    struct bench_config config;      /* but for engine and work */
+    bool protocols[BENCH_PROTOCOLS]; /* that were asked for */
+    bool policies[LOCK_POLICIES];    /* lotus */
+    struct lotus_config lotus;       /* but for the policy */
+    bool increments; /* lotus: with nothing of hints and batches, then with one more each time */
+    struct bench_design designs[BENCH_DESIGNS_MAX];
+    uint32_t designs_n; /* more than one: the first is compared with the others */
     double seconds, warmup;
     uint32_t runs;
     bool json;

@@ -9,9 +9,10 @@
 static const char help[] =
     "usage: horkos bench --workload NAME [OPTION...]\n"
     "\n"
-    "Runs a cluster inside this process under the transactions of a workload, with Zeus or with a\n"
-    "store that is sharded statically (two-phase commit, optimistic validation), and measures CPU\n"
-    "time, messages and moves for a transaction. docs/BENCH.md says how to read what it prints.\n"
+    "Runs a cluster inside this process under the transactions of a workload, with Zeus, with a\n"
+    "store that is sharded statically (two-phase commit, optimistic validation), or with Lotus\n"
+    "(locks at memory servers), and measures CPU time, messages, tries and latency of a\n"
+    "transaction. docs/BENCH.md says how to read what it prints.\n"
     "Exit status: 0 measured, 1 transactions failed or the cluster did not start, 2 a wrong\n"
     "option.\n"
     "\n"
@@ -19,26 +20,43 @@ static const char help[] =
     "  --workload NAME       handovers, smallbank, tatp, voter, ycsb, ycsb-a to ycsb-f or tpcc\n"
     "  --remote PERCENT      transactions with an object of another node; handovers: of the\n"
     "                        handovers (as the workload has it by nature)\n"
-    "  --objects N           of each node: phones, accounts, subscribers, voters, records\n"
+    "  --objects N           of each node: phones, accounts, subscribers, voters, records, items\n"
     "  --hot N               smallbank: accounts of a node that 90 % take (4000)\n"
     "  --handovers PERCENT   handovers: of service and release requests (5)\n"
     "  --shift N             voter: transactions of a worker until popularity moves on (200000)\n"
-    "  --requests N          ycsb: of a transaction (16)\n"
-    "  --theta A             ycsb: exponent of the records' popularity (0.9)\n"
-    "  --writes PERCENT      ycsb: of the requests (50)\n"
-    "  --value N             bytes: handovers' contexts (200), ycsb's records (1000)\n"
+    "  --requests N          ycsb, ycsb-a to -f: of a transaction (16; ycsb-e 1)\n"
+    "  --theta A             the same: exponent of the records' popularity (0.9)\n"
+    "  --writes PERCENT      the same: of the requests (50; -b, -d and -e 5; -c 0)\n"
+    "  --payload N           bytes: handovers' contexts (200), ycsb's records (1000); --value too\n"
+    "  --columns N           ycsb-a to -f: a write is of one of them (10); 1: of the whole record\n"
+    "  --neighbours          ycsb-a to -f: popular records are side by side, not scattered\n"
+    "  --scan N              ycsb-e: records of a scan, at the most (100)\n"
+    "  --warehouses N        tpcc: of each worker (2)\n"
+    "  --customers N         tpcc: of a district (300)\n"
     "\n"
     "the cluster\n"
-    "  --engine zeus         the protocol (zeus)\n"
-    "  --mode zeus|static    objects move to transactions, or transactions go to objects (zeus)\n"
-    "  --compare             both in turn, and their ratios\n"
+    "  --engine LIST         zeus, static, lotus (zeus; ranges: lotus): of several the clusters "
+    "run\n"
+    "                        in turn, and the first is compared with the others\n"
+    "  --mode zeus|static    the same as --engine\n"
+    "  --compare             the same as --engine zeus,static\n"
     "  --nodes N             nodes (3)\n"
     "  --workers N           workers of each node (1)\n"
-    "  --replicas N          of each object (3)\n"
+    "  --replicas N          of each object (3); lotus: one\n"
     "  --port shm|tcp        links: rings in memory, or sockets over the loopback (shm)\n"
     "  --threads             a thread for each worker\n"
     "  --cooperative         one thread runs all workers in turn (default)\n"
-    "  --in-flight N         transactions in flight at each worker (64)\n"
+    "  --in-flight N         transactions in flight at each worker (64; tpcc 4)\n"
+    "\n"
+    "lotus\n"
+    "  --cc LIST             no_wait, wait_die, wound_wait: each is a cluster (wound_wait)\n"
+    "  --memory N            so many of the nodes are memory servers, the others compute servers\n"
+    "                        (0: all nodes are both)\n"
+    "  --one-at-a-time       no batching inside a transaction: a request, then the next\n"
+    "  --no-hints            rows are looked for in the index each time\n"
+    "  --across              requests of several transactions share messages\n"
+    "  --increments          four clusters for each of --cc: with none of these, with hints, with\n"
+    "                        batching inside transactions, with batching across them\n"
     "\n"
     "the measurement\n"
     "  --seconds S           of each run (2)\n"
@@ -59,6 +77,11 @@ enum option_id {
     OPTION_THETA,
     OPTION_WRITES,
     OPTION_VALUE,
+    OPTION_COLUMNS,
+    OPTION_NEIGHBOURS,
+    OPTION_SCAN,
+    OPTION_WAREHOUSES,
+    OPTION_CUSTOMERS,
     OPTION_ENGINE,
     OPTION_MODE,
     OPTION_COMPARE,
@@ -69,6 +92,12 @@ enum option_id {
     OPTION_THREADS,
     OPTION_COOPERATIVE,
     OPTION_IN_FLIGHT,
+    OPTION_CC,
+    OPTION_MEMORY,
+    OPTION_ONE_AT_A_TIME,
+    OPTION_NO_HINTS,
+    OPTION_ACROSS,
+    OPTION_INCREMENTS,
     OPTION_SECONDS,
     OPTION_WARMUP,
     OPTION_RUNS,
@@ -88,6 +117,12 @@ static const struct option long_options[] = {
     {"theta", required_argument, NULL, OPTION_THETA},
     {"writes", required_argument, NULL, OPTION_WRITES},
     {"value", required_argument, NULL, OPTION_VALUE},
+    {"payload", required_argument, NULL, OPTION_VALUE},
+    {"columns", required_argument, NULL, OPTION_COLUMNS},
+    {"neighbours", no_argument, NULL, OPTION_NEIGHBOURS},
+    {"scan", required_argument, NULL, OPTION_SCAN},
+    {"warehouses", required_argument, NULL, OPTION_WAREHOUSES},
+    {"customers", required_argument, NULL, OPTION_CUSTOMERS},
     {"engine", required_argument, NULL, OPTION_ENGINE},
     {"mode", required_argument, NULL, OPTION_MODE},
     {"compare", no_argument, NULL, OPTION_COMPARE},
@@ -98,6 +133,12 @@ static const struct option long_options[] = {
     {"threads", no_argument, NULL, OPTION_THREADS},
     {"cooperative", no_argument, NULL, OPTION_COOPERATIVE},
     {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
+    {"cc", required_argument, NULL, OPTION_CC},
+    {"memory", required_argument, NULL, OPTION_MEMORY},
+    {"one-at-a-time", no_argument, NULL, OPTION_ONE_AT_A_TIME},
+    {"no-hints", no_argument, NULL, OPTION_NO_HINTS},
+    {"across", no_argument, NULL, OPTION_ACROSS},
+    {"increments", no_argument, NULL, OPTION_INCREMENTS},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"warmup", required_argument, NULL, OPTION_WARMUP},
     {"runs", required_argument, NULL, OPTION_RUNS},
@@ -107,8 +148,15 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-const char *const bench_design_names[BENCH_DESIGNS] = {
-    [BENCH_DESIGN_ZEUS] = "zeus", [BENCH_DESIGN_STATIC] = "static"};
+const char *const bench_protocol_names[BENCH_PROTOCOLS] = {
+    [BENCH_ZEUS] = "zeus", [BENCH_STATIC] = "static", [BENCH_LOTUS] = "lotus"};
+
+const struct engine_ops *bench_protocol_engine(enum bench_protocol protocol)
+{
+    static const struct engine_ops *const engines[BENCH_PROTOCOLS] = {&zeus_ops, &occ_ops,
+                                                                      &lotus_ops};
+    return engines[protocol];
+}
 
 /* The workload is known before its options are: they change its defaults. */
 static bool find_workload(int argc, char **argv, struct work_config *work)
@@ -146,6 +194,33 @@ static bool parse_name(const char *option, const char *text, const char *const *
     return false;
 }
 
+/* Which of the names the list has; each once. */
+static bool parse_list(const char *option, const char *text, const char *const *names, uint32_t n,
+                       bool *has_out)
+{
+    memset(has_out, 0, n * sizeof *has_out);
+    for (const char *at = text;; at++) {
+        size_t length = strcspn(at, ",");
+        uint32_t i = 0;
+        while (i < n && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0)) {
+            i++;
+        }
+        if (i == n || has_out[i]) {
+            fprintf(stderr, "horkos bench: %s: what does \"%s\" mean? There are", option, at);
+            for (i = 0; i < n; i++) {
+                fprintf(stderr, "%s %s", i > 0 ? "," : "", names[i]);
+            }
+            fprintf(stderr, "\n");
+            return false;
+        }
+        has_out[i] = true;
+        at += length;
+        if (*at == '\0') {
+            return true;
+        }
+    }
+}
+
 static bool parse_work(int id, const char *text, struct work_config *c)
 {
     switch (id) {
@@ -162,13 +237,24 @@ static bool parse_work(int id, const char *text, struct work_config *c)
     case OPTION_SHIFT:
         return options_u32("bench", "--shift", text, 0, UINT32_MAX, &c->shift);
     case OPTION_REQUESTS:
-        return options_u32("bench", "--requests", text, 1, WORK_OPS_MAX, &c->requests);
+        return options_u32("bench", "--requests", text, 1, WORK_REQUESTS_MAX, &c->requests);
     case OPTION_THETA:
         return options_real("bench", "--theta", text, 0.0, 10.0, &c->theta);
     case OPTION_WRITES:
         return options_real("bench", "--writes", text, 0.0, 100.0, &c->writes);
+    case OPTION_COLUMNS:
+        return options_u32("bench", "--columns", text, 1, WORK_VALUE_BYTES_MAX, &c->columns);
+    case OPTION_NEIGHBOURS:
+        c->neighbours = true;
+        return true;
+    case OPTION_SCAN:
+        return options_u32("bench", "--scan", text, 1, WORK_SCAN_MAX, &c->scan);
+    case OPTION_WAREHOUSES:
+        return options_u32("bench", "--warehouses", text, 1, WORK_WAREHOUSES_MAX, &c->warehouses);
+    case OPTION_CUSTOMERS:
+        return options_u32("bench", "--customers", text, 30, WORK_CUSTOMERS_MAX, &c->customers);
     default:
-        return options_u32("bench", "--value", text, 0, WORK_VALUE_BYTES_MAX, &c->value_bytes);
+        return options_u32("bench", "--payload", text, 0, WORK_VALUE_BYTES_MAX, &c->value_bytes);
     }
 }
 
@@ -178,20 +264,12 @@ static bool parse_cluster(int id, const char *text, struct bench_work_options *o
     uint32_t index = 0;
     switch (id) {
     case OPTION_ENGINE:
-        if (strcmp(text, "zeus") != 0) {
-            fprintf(stderr, "horkos bench: workloads are for --engine zeus, not \"%s\"\n", text);
-            return false;
-        }
-        return true;
+        return parse_list("--engine", text, bench_protocol_names, BENCH_PROTOCOLS, o->protocols);
     case OPTION_MODE:
-        if (!parse_name("--mode", text, bench_design_names, BENCH_DESIGNS, &index)) {
-            return false;
-        }
-        o->designs[0] = (enum bench_design)index;
-        return true;
+        return parse_list("--mode", text, bench_protocol_names, BENCH_LOTUS, o->protocols);
     case OPTION_COMPARE:
-        o->designs_n = BENCH_DESIGNS;
-        return true;
+        return parse_list("--compare", "zeus,static", bench_protocol_names, BENCH_PROTOCOLS,
+                          o->protocols);
     case OPTION_NODES:
         return options_u32("bench", "--nodes", text, 1, BENCH_NODES_MAX, &c->nodes);
     case OPTION_WORKERS:
@@ -217,6 +295,28 @@ static bool parse_cluster(int id, const char *text, struct bench_work_options *o
     }
 }
 
+static bool parse_lotus(int id, const char *text, struct bench_work_options *o)
+{
+    switch (id) {
+    case OPTION_CC:
+        return parse_list("--cc", text, lock_policy_names, LOCK_POLICIES, o->policies);
+    case OPTION_MEMORY:
+        return options_u32("bench", "--memory", text, 0, BENCH_NODES_MAX, &o->config.memory);
+    case OPTION_ONE_AT_A_TIME:
+        o->lotus.one_at_a_time = true;
+        return true;
+    case OPTION_NO_HINTS:
+        o->lotus.hints_off = true;
+        return true;
+    case OPTION_ACROSS:
+        o->lotus.across = true;
+        return true;
+    default:
+        o->increments = true;
+        return true;
+    }
+}
+
 static bool parse_one(int id, const char *text, struct bench_work_options *o)
 {
     switch (id) {
@@ -232,31 +332,116 @@ static bool parse_one(int id, const char *text, struct bench_work_options *o)
         o->json = true;
         return true;
     default:
-        return id < OPTION_ENGINE ? parse_work(id, text, &o->work) : parse_cluster(id, text, o);
+        return id < OPTION_ENGINE ? parse_work(id, text, &o->work)
+               : id < OPTION_CC   ? parse_cluster(id, text, o)
+                                  : parse_lotus(id, text, o);
     }
+}
+
+/* ---- Designs ---- */
+
+static void add_design(struct bench_work_options *o, enum bench_protocol protocol,
+                       const struct lotus_config *lotus, const char *name)
+{
+    struct bench_design *d = &o->designs[o->designs_n++];
+    d->protocol = protocol;
+    d->lotus = *lotus;
+    snprintf(d->name, sizeof d->name, "%s", name);
+}
+
+/* A policy's configurations: the one that was asked for, or from nothing to everything. */
+static void add_lotus(struct bench_work_options *o, enum lock_policy policy, const char *name)
+{
+    static const char *const steps[] = {"vanilla", "hints", "inside", "across"};
+    struct lotus_config config = o->lotus;
+    char more[32];
+    config.lock.policy = (uint8_t)policy;
+    if (!o->increments) {
+        add_design(o, BENCH_LOTUS, &config, name);
+        return;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        config.hints_off = i < 1;
+        config.one_at_a_time = i < 2;
+        config.across = i == 3;
+        snprintf(more, sizeof more, "%s-%s", name, steps[i]);
+        add_design(o, BENCH_LOTUS, &config, more);
+    }
+}
+
+/* Lotus first: it is what the others are compared with. */
+static void make_designs(struct bench_work_options *o)
+{
+    uint32_t policies = 0;
+    o->designs_n = 0;
+    for (uint32_t i = 0; i < LOCK_POLICIES; i++) {
+        policies += o->policies[i];
+    }
+    for (uint32_t i = LOCK_POLICIES; o->protocols[BENCH_LOTUS] && i-- > 0;) {
+        char name[24];
+        snprintf(name, sizeof name, "lotus%s%s", policies > 1 ? "-" : "",
+                 policies > 1 ? lock_policy_names[i] : "");
+        if (o->policies[i]) {
+            add_lotus(o, (enum lock_policy)i, name);
+        }
+    }
+    for (uint32_t i = BENCH_ZEUS; i < BENCH_LOTUS; i++) {
+        if (o->protocols[i]) {
+            add_design(o, (enum bench_protocol)i, &o->lotus, bench_protocol_names[i]);
+        }
+    }
+}
+
+static bool fits_protocols(struct bench_work_options *o)
+{
+    bool others = o->protocols[BENCH_ZEUS] || o->protocols[BENCH_STATIC];
+    bool asked = o->policies[0] || o->policies[1] || o->policies[2] || o->increments ||
+                 o->lotus.one_at_a_time || o->lotus.hints_off || o->lotus.across ||
+                 o->config.memory > 0;
+    if (!o->protocols[BENCH_LOTUS] && !others) {
+        o->protocols[work_scans(o->work.kind) || asked ? BENCH_LOTUS : BENCH_ZEUS] = true;
+        others = o->protocols[BENCH_ZEUS];
+    }
+    if (others && work_scans(o->work.kind)) {
+        fprintf(stderr, "horkos bench: %s reads ranges: only lotus has them\n",
+                work_kind_names[o->work.kind]);
+        return false;
+    }
+    if (asked && !o->protocols[BENCH_LOTUS]) {
+        fprintf(stderr, "horkos bench: --cc and what stands below it are for --engine lotus\n");
+        return false;
+    }
+    if (o->config.memory > 0 && (others || o->config.memory >= o->config.nodes)) {
+        fprintf(stderr, "horkos bench: --memory leaves a compute server, and is for lotus alone\n");
+        return false;
+    }
+    if (o->increments && (o->lotus.one_at_a_time || o->lotus.hints_off || o->lotus.across)) {
+        fprintf(stderr, "horkos bench: --increments has these one after the other\n");
+        return false;
+    }
+    if (o->protocols[BENCH_LOTUS] && !o->policies[0] && !o->policies[1] && !o->policies[2]) {
+        o->policies[LOCK_WOUND_WAIT] = true;
+    }
+    return true;
 }
 
 static bool consistent(struct bench_work_options *o)
 {
-    o->work.nodes = o->config.nodes;
+    o->work.nodes = o->config.nodes - o->config.memory;
     o->work.workers = o->config.workers;
     o->work.seed = o->config.seed;
-    if (o->designs_n == BENCH_DESIGNS) {
-        o->designs[0] = BENCH_DESIGN_ZEUS;
-        o->designs[1] = BENCH_DESIGN_STATIC;
+    if (!fits_protocols(o)) {
+        return false;
+    }
+    make_designs(o);
+    if (o->config.in_flight == 0) {
+        o->config.in_flight = o->work.kind == WORK_TPCC ? 4 : 64;
     }
     if (o->config.degree == 0) {
         o->config.degree = (uint8_t)(o->config.nodes < 3 ? o->config.nodes : 3);
     }
     if (o->config.degree > o->config.nodes) {
         fprintf(stderr, "horkos bench: --replicas are more than --nodes\n");
-        return false;
-    }
-    if (work_scans(o->work.kind)) {
-        fprintf(stderr,
-                "horkos bench: %s reads ranges, which no store of objects without an order "
-                "has\n",
-                work_kind_names[o->work.kind]);
         return false;
     }
     if (work_config_wrong(&o->work) != NULL) {
@@ -284,9 +469,7 @@ int bench_work_options_parse(int argc, char **argv, struct bench_work_options *o
                                       .read_path = BENCH_READ_NODE,
                                       .keys = {.n = 1},
                                       .key_bytes = WORK_KEY_BYTES,
-                                      .in_flight = 64,
                                       .seed = 1};
-    o->designs_n = 1;
     o->seconds = 2.0;
     o->warmup = 0.5;
     o->runs = 5;

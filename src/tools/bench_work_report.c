@@ -17,6 +17,11 @@ static const struct {
     {WORK_CPU_NS_PER_TXN, "CPU ns a transaction"},
     {WORK_WRITES, "part that may write"},
     {WORK_REMOTE, "part with objects of other nodes"},
+    {WORK_COMPUTE_CPU_NS_PER_TXN, "CPU ns of compute servers"},
+    {WORK_MEMORY_CPU_NS_PER_TXN, "CPU ns of memory servers"},
+    {WORK_STEPS_PER_TXN, "steps a transaction"},
+    {WORK_AGAIN_PER_TXN, "begun again, a transaction"},
+    {WORK_TRIES_PER_TXN, "tries a transaction"},
     {WORK_ABORTS_PER_TXN, "tries in vain a transaction"},
     {WORK_REFUSED_PER_TXN, "given up, a transaction"},
     {WORK_MOVES_PER_TXN, "moves a transaction"},
@@ -30,6 +35,8 @@ static const struct {
     {WORK_BYTES_PER_TXN, "bytes a transaction"},
     {WORK_P50_US, "latency in us, p50"},
     {WORK_P99_US, "latency in us, p99"},
+    {WORK_P999_US, "latency in us, p99.9"},
+    {WORK_P9999_US, "latency in us, p99.99"},
     {WORK_WRITES_P50_US, "latency of writes in us, p50"},
     {WORK_WRITES_P99_US, "latency of writes in us, p99"},
 };
@@ -48,8 +55,14 @@ static void print_setting(const struct bench_work_report *r, FILE *to)
     fprintf(to, "%u nodes of %u worker%s over %s, %s; ", c->nodes, c->workers,
             c->workers == 1 ? "" : "s", bench_port_names[c->port],
             c->threads ? "a thread each" : "all run by one thread in turn");
-    fprintf(to, "%u replicas; %u in flight a worker; %u run%s of %g s after %g s\n", c->degree,
-            c->in_flight, o->runs, o->runs == 1 ? "" : "s", o->seconds, o->warmup);
+    if (o->protocols[BENCH_ZEUS] || o->protocols[BENCH_STATIC]) {
+        fprintf(to, "%u replicas%s; ", c->degree, o->protocols[BENCH_LOTUS] ? " (lotus: one)" : "");
+    }
+    if (c->memory > 0) {
+        fprintf(to, "%u of the nodes are memory servers; ", c->memory);
+    }
+    fprintf(to, "%u in flight a worker; %u run%s of %g s after %g s\n", c->in_flight, o->runs,
+            o->runs == 1 ? "" : "s", o->seconds, o->warmup);
 }
 
 static void print_types(const struct bench_work_report *r, const struct bench_work_series *s,
@@ -64,14 +77,20 @@ static void print_types(const struct bench_work_report *r, const struct bench_wo
     }
 }
 
-static void print_ratios(const struct bench_work_report *r, FILE *to)
+/* The first design over another one. */
+static void print_ratios(const struct bench_work_report *r, uint32_t over, FILE *to)
 {
     static const uint32_t compared[] = {WORK_TXNS_PER_S_APART, WORK_CPU_NS_PER_TXN,
-                                        WORK_MESSAGES_PER_TXN, WORK_BYTES_PER_TXN, WORK_P50_US};
-    fprintf(to, "\n%-36s %12s %12s %12s\n", "zeus / static", "median", "least", "most");
+                                        WORK_MESSAGES_PER_TXN, WORK_BYTES_PER_TXN,
+                                        WORK_P50_US,           WORK_P99_US};
+    char title[80];
+    snprintf(title, sizeof title, "%s / %s", r->options->designs[0].name,
+             r->options->designs[over].name);
+    fprintf(to, "\n%-36s %12s %12s %12s\n", title, "median", "least", "most");
     for (uint32_t i = 0; i < sizeof compared / sizeof compared[0]; i++) {
-        struct bench_spread x = bench_ratio_of(r->series[0].figures[compared[i]],
-                                               r->series[1].figures[compared[i]], r->options->runs);
+        struct bench_spread x =
+            bench_ratio_of(r->series[0].figures[compared[i]], r->series[over].figures[compared[i]],
+                           r->options->runs);
         fprintf(to, "  %-34s %12.3f %12.3f %12.3f\n", work_figure_name(compared[i]), x.median,
                 x.min, x.max);
     }
@@ -82,8 +101,8 @@ void bench_work_text(const struct bench_work_report *r, FILE *to)
     print_setting(r, to);
     for (uint32_t d = 0; d < r->options->designs_n; d++) {
         const struct bench_work_series *s = &r->series[d];
-        fprintf(to, "\n%-36s %12s %12s %12s\n", bench_design_names[r->options->designs[d]],
-                "median", "least", "most");
+        fprintf(to, "\n%-36s %12s %12s %12s\n", r->options->designs[d].name, "median", "least",
+                "most");
         for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
             struct bench_spread x = bench_spread_of(s->figures[rows[i].figure], r->options->runs);
             if (!isnan(x.median)) {
@@ -95,8 +114,8 @@ void bench_work_text(const struct bench_work_report *r, FILE *to)
             fprintf(to, "  %" PRIu64 " were given up: others were faster too often\n", s->refused);
         }
     }
-    if (r->options->designs_n > 1) {
-        print_ratios(r, to);
+    for (uint32_t d = 1; d < r->options->designs_n; d++) {
+        print_ratios(r, d, to);
     }
 }
 
@@ -129,6 +148,12 @@ static json_t *config_json(const struct bench_work_options *o)
                              o->work.handovers, "value_bytes", (int)o->work.value_bytes, "shift",
                              (int)o->work.shift, "seconds", o->seconds, "warmup_seconds", o->warmup,
                              "runs", (int)o->runs, "seed", (json_int_t)c->seed);
+    (void)json_object_update(config, more);
+    json_decref(more);
+    more = json_pack("{s:i, s:b, s:i, s:i, s:i, s:i}", "columns", (int)o->work.columns,
+                     "neighbours", o->work.neighbours, "scan", (int)o->work.scan, "warehouses",
+                     (int)o->work.warehouses, "customers", (int)o->work.customers, "memory_servers",
+                     (int)c->memory);
     (void)json_object_update(config, more);
     json_decref(more);
     return config;
@@ -165,6 +190,23 @@ static json_t *series_json(const struct bench_work_report *r, const struct bench
     return series;
 }
 
+/* Of each design but the first one: the first one's figures over its own. */
+static json_t *ratios_json(const struct bench_work_report *r)
+{
+    json_t *all = json_object();
+    for (uint32_t d = 1; d < r->options->designs_n; d++) {
+        json_t *ratios = json_object();
+        for (uint32_t i = 0; i < WORK_SUCCESS; i++) {
+            (void)json_object_set_new(
+                ratios, work_figure_name(i),
+                spread(bench_ratio_of(r->series[0].figures[i], r->series[d].figures[i],
+                                      r->options->runs)));
+        }
+        (void)json_object_set_new(all, r->options->designs[d].name, ratios);
+    }
+    return all;
+}
+
 int bench_work_json(const struct bench_work_report *r, FILE *to)
 {
     json_t *all = json_object(), *designs = json_object();
@@ -173,19 +215,12 @@ int bench_work_json(const struct bench_work_report *r, FILE *to)
                                         (int)r->machine->cores, "kernel", r->machine->kernel));
     (void)json_object_set_new(all, "config", config_json(r->options));
     for (uint32_t d = 0; d < r->options->designs_n; d++) {
-        (void)json_object_set_new(designs, bench_design_names[r->options->designs[d]],
+        (void)json_object_set_new(designs, r->options->designs[d].name,
                                   series_json(r, &r->series[d]));
     }
     (void)json_object_set_new(all, "designs", designs);
     if (r->options->designs_n > 1) {
-        json_t *ratios = json_object();
-        for (uint32_t i = 0; i < WORK_SUCCESS; i++) {
-            (void)json_object_set_new(
-                ratios, work_figure_name(i),
-                spread(bench_ratio_of(r->series[0].figures[i], r->series[1].figures[i],
-                                      r->options->runs)));
-        }
-        (void)json_object_set_new(all, "ratios", ratios);
+        (void)json_object_set_new(all, "ratios", ratios_json(r));
     }
     int failed = json_dumpf(all, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0;
     json_decref(all);

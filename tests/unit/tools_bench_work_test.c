@@ -35,7 +35,8 @@ static void defaults_are_the_workloads(void **state)
     assert_int_equal(o.work.hot, 4000);
     assert_true(o.work.remote < 0.0);
     assert_int_equal(o.designs_n, 1);
-    assert_int_equal(o.designs[0], BENCH_DESIGN_ZEUS);
+    assert_int_equal(o.designs[0].protocol, BENCH_ZEUS);
+    assert_int_equal(o.config.in_flight, 64);
     assert_int_equal(o.config.degree, 3);
     assert_int_equal(parse("--workload=ycsb --nodes 2"), STATUS_OK);
     assert_int_equal(o.work.requests, 16);
@@ -45,12 +46,13 @@ static void defaults_are_the_workloads(void **state)
 static void every_option(void **state)
 {
     (void)state;
-    assert_int_equal(parse("--engine zeus --workload ycsb --mode static --remote 20 --objects 5000 "
+    assert_int_equal(parse("--workload ycsb --mode static --remote 20 --objects 5000 "
                            "--requests 8 --theta 0.5 --writes 10 --value 64 --nodes 5 --workers 2 "
                            "--replicas 2 --port tcp --threads --in-flight 9 --seconds 0.5 "
                            "--warmup 0 --runs 7 --seed 4 --json"),
                      STATUS_OK);
-    assert_int_equal(o.designs[0], BENCH_DESIGN_STATIC);
+    assert_int_equal(o.designs_n, 1);
+    assert_int_equal(o.designs[0].protocol, BENCH_STATIC);
     assert_true(o.work.remote == 20.0 && o.work.theta == 0.5 && o.work.writes == 10.0);
     assert_int_equal(o.work.objects, 5000);
     assert_int_equal(o.work.requests, 8);
@@ -72,11 +74,69 @@ static void every_option(void **state)
     assert_int_equal(o.work.hot, 10);
 }
 
+static void assert_names(const char *const *names)
+{
+    uint32_t n = 0;
+    for (; names[n] != NULL; n++) {
+        assert_true(n < o.designs_n);
+        assert_string_equal(o.designs[n].name, names[n]);
+    }
+    assert_int_equal(o.designs_n, n);
+}
+
+static void lotus_is_many_designs(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--workload tpcc"), STATUS_OK);
+    assert_names((const char *const[]){"lotus", NULL});
+    assert_int_equal(o.designs[0].lotus.lock.policy, LOCK_WOUND_WAIT);
+    assert_int_equal(o.config.in_flight, 4);
+    assert_int_equal(parse("--workload ycsb-a --engine lotus,zeus,static"), STATUS_OK);
+    assert_names((const char *const[]){"lotus", "zeus", "static", NULL});
+    assert_int_equal(parse("--workload ycsb-b --cc no_wait,wait_die,wound_wait --no-hints "
+                           "--one-at-a-time --across --payload 200 --columns 2 --neighbours"),
+                     STATUS_OK);
+    assert_names(
+        (const char *const[]){"lotus-wound_wait", "lotus-wait_die", "lotus-no_wait", NULL});
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(o.designs[i].lotus.hints_off && o.designs[i].lotus.one_at_a_time &&
+                    o.designs[i].lotus.across);
+        assert_int_equal(o.designs[i].lotus.lock.policy, LOCK_WOUND_WAIT - i);
+    }
+    assert_true(o.work.value_bytes == 200 && o.work.columns == 2 && o.work.neighbours);
+    assert_int_equal(parse("--workload ycsb-e --scan 50 --cc wait_die --increments"), STATUS_OK);
+    assert_int_equal(o.work.scan, 50);
+    assert_names((const char *const[]){"lotus-vanilla", "lotus-hints", "lotus-inside",
+                                       "lotus-across", NULL});
+    assert_true(o.designs[0].lotus.hints_off && o.designs[0].lotus.one_at_a_time);
+    assert_true(!o.designs[1].lotus.hints_off && o.designs[1].lotus.one_at_a_time);
+    assert_true(!o.designs[2].lotus.one_at_a_time && !o.designs[2].lotus.across);
+    assert_true(o.designs[3].lotus.across);
+    assert_int_equal(parse("--workload ycsb-c --engine lotus --nodes 6 --memory 2"), STATUS_OK);
+    assert_int_equal(o.work.nodes, 4);
+    assert_int_equal(o.config.memory, 2);
+    assert_int_equal(parse("--workload tpcc --warehouses 5 --customers 60 --objects 300"),
+                     STATUS_OK);
+    assert_true(o.work.warehouses == 5 && o.work.customers == 60 && o.work.objects == 300);
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
-        "--workload tpcc",
+        "--workload tpcc --engine zeus",
+        "--workload ycsb-e --engine lotus,static",
+        "--workload tpcc --warehouses 201",
+        "--workload ycsb-a --remote 5",
+        "--workload ycsb-a --requests 33",
+        "--workload ycsb-a --columns 0",
+        "--workload ycsb-a --engine lotus,",
+        "--workload ycsb-a --engine lotus,lotus",
+        "--workload ycsb-a --cc two_phase",
+        "--workload ycsb-a --engine zeus --cc no_wait",
+        "--workload ycsb-a --engine lotus,zeus --memory 1",
+        "--workload ycsb-a --memory 3",
+        "--workload ycsb-a --increments --across",
         "--workload",
         "--workload tatp --engine hermes",
         "--workload tatp --mode base",
@@ -100,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_the_workloads),
         cmocka_unit_test(every_option),
+        cmocka_unit_test(lotus_is_many_designs),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
