@@ -300,6 +300,10 @@ struct space {
     const struct brought_ops *brought; /* ... or ENGINE_TABLES (lotus.c); else NULL */
     bool homed; /* ENGINE_HOMED: operations go to their keys' homes (forward.c) */
 
+    /* Of engines whose rows are in tables (ENGINE_TABLES; lotus.h); else NULL. */
+    struct lotus_table *table;
+    struct lotus_space *lotus;
+
     /* Of engines with worker-wide flows (ordered.c). Worker 0's: */
     struct log log;
     uint64_t take_due_us; /* when it goes on with entries that it could not take */
@@ -411,10 +415,11 @@ struct worker {
     struct outbox self;  /* messages to this worker itself */
     struct lanes lanes;
     struct forward forward;
-    struct own *own;       /* own_internal.h; NULL: no space has owners */
-    struct txns *txns;     /* txn_internal.h; the same */
-    struct occs *occs;     /* occ.h; NULL: no space is sharded */
-    struct lotuses *lotus; /* lotus_run.h; NULL: no space has tables */
+    struct own *own;               /* own_internal.h; NULL: no space has owners */
+    struct txns *txns;             /* txn_internal.h; the same */
+    struct occs *occs;             /* occ.h; NULL: no space is sharded */
+    struct lotuses *lotus;         /* lotus_run.h; NULL: no space has tables */
+    struct lotus_home *lotus_home; /* lotus_home.h; the same */
 
     /* Messages to and from the node's other workers (aside.c). */
     struct outbox *aside;   /* by worker */

@@ -7,6 +7,14 @@
 #include "node/internal.h"
 #include "node/lotus_table.h"
 
+/* What a space with ENGINE_TABLES has beside its table. */
+struct lotus_space {
+    struct node *node;
+    struct lotus_config config; /* defaults filled in */
+    uint8_t space;
+    uint8_t reserved[7];
+};
+
 /* Messages go through output_message to the worker with the sender's number, to this very worker
  * as well; what comes is given to lotus_message by input.c. */
 void lotus_message(struct worker *w, const struct msg *msg, uint8_t from);
@@ -53,9 +61,14 @@ void lotus_home_deinit(struct worker *w);
 int lotus_tables_init(struct node *n, uint8_t space) __attribute__((warn_unused_result));
 void lotus_tables_deinit(struct node *n, uint8_t space);
 void lotus_home_message(struct worker *w, const struct msg *msg, uint8_t from);
+/* What a message will touch, towards the cache. */
+void lotus_home_prefetch(const struct worker *w, const struct msg *msg);
 void lotus_home_adopt(struct worker *w);
 /* Tries that were woken, leases, the cleaner, expired rows; when it wants the next. */
 void lotus_home_poll(struct worker *w);
 uint64_t lotus_home_deadline(const struct worker *w);
+/* Whether other workers have woken tries of this one. */
+bool lotus_home_wanted(const struct worker *w);
+void lotus_home_check(const struct worker *w);
 
 #endif

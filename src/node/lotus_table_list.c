@@ -187,7 +187,9 @@ static void list_each_of(const struct lotus_table *t, struct named_lock *l,
                                          .mode = r->mode,
                                          .state = r->state,
                                          .status = r->status,
+                                         .generation = r->generation,
                                          .age = r->age};
+            row.try_state = (uint8_t)try_state(&t->locks.statuses[r->status], r->generation);
             each(context, &row);
         }
     }

@@ -16,7 +16,7 @@
 #include "base/pieces.h"
 #include "base/nodeset.h"
 #include "engine/engine.h"
-#include "engine/lotus/lock.h"
+#include "engine/lotus/lotus.h"
 #include "engine/op.h"
 #include "engine/txn.h"
 #include "engine/zeus/own.h"
@@ -339,6 +339,16 @@ struct node_stats {
     uint64_t lotus_transactions, lotus_tries, lotus_requests, lotus_whole, lotus_items;
     uint64_t lotus_hints, lotus_hints_good;
     uint64_t owned_messages[OWNED_KINDS], owned_bytes[OWNED_KINDS]; /* sent, by the engine's kind */
+    /* Memory servers (docs/protocols/lotus.md): requests of transactions of several servers, and
+     * of this one alone; items, those that waited; tries that ended with a word that is not
+     * LOTUS_OK, by that word; PREPAREs, commits, those without a PREPARE; leases that were over,
+     * expired rows that were deleted, hints that were given and were of use. The last: tries that
+     * are in doubt, outcomes that are kept, as of now. */
+    uint64_t home_executes, home_wholes, home_items, home_waits;
+    uint64_t home_refused[LOTUS_WORDS];
+    uint64_t home_prepares, home_commits, home_commits_alone;
+    uint64_t home_leases, home_expired, home_hints, home_hints_good;
+    uint64_t home_doubts, home_outcomes;
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };
 /* Sums the workers' counters as of their last polls. */

@@ -508,7 +508,7 @@ struct shape {
 #define KINDS (LOTUS_MSG_TAKEN + 1)
 
 static const struct shape shapes[KINDS] = {
-    [LOTUS_MSG_EXECUTE] = {.known = true, .value = true, .ts_max = UINT64_MAX},
+    [LOTUS_MSG_EXECUTE] = {.known = true, .arg = true, .value = true, .ts_max = UINT64_MAX},
     [LOTUS_MSG_EXECUTED] = {.known = true, .value = true, .ts_max = LOTUS_WORDS - 1},
     [LOTUS_MSG_WHOLE] = {.known = true, .value = true, .ts_max = UINT64_MAX},
     [LOTUS_MSG_FINISH] = {.known = true, .value = true, .ts_max = UINT64_MAX},
@@ -589,6 +589,9 @@ const char *lotus_msg_invalid(const struct msg *msg)
     const struct shape *may = &shapes[msg->kind];
     if (msg->flags != 0 || msg->vflags != 0) {
         return "flags";
+    }
+    if (msg->kind == LOTUS_MSG_EXECUTE && msg->arg > 1) {
+        return "neither its try's first here nor another";
     }
     if ((msg->arg != 0 && !may->arg) || (msg->key.n > 0 && !may->key) ||
         (msg->value.n > 0 && !may->value) || msg->ts > may->ts_max) {

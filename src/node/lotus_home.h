@@ -1,0 +1,164 @@
+/* Tries at a memory server, on the worker that their coordinators' workers speak to
+ * (docs/protocols/lotus.md, "Memory server: a try"). Only the files lotus_home*.c include it.
+ *
+ * A try that asks for locks, or keeps writes, has a home_work, of which a worker has a fixed
+ * number; it carries the status word. One whose outcome is kept needs none. What is said here of
+ * one worker is touched by that worker alone, but for home_work.woken and home_space.woken. */
+#ifndef HORKOS_NODE_LOTUS_HOME_H
+#define HORKOS_NODE_LOTUS_HOME_H
+
+#include "node/evaluate.h"
+#include "node/lotus.h"
+
+struct lotus_run;
+
+/* Outcomes that are kept, for each try that there may be at a time; past it new ones are BUSY. */
+#define HOME_OUTCOMES 16u
+/* Rows of ranges that are met in one go; then others have their turn. */
+#define HOME_ROWS_MAX 512u
+
+/* Who a try is: the worker is this one's number. */
+struct home_name {
+    uint64_t nonce; /* of its coordinator's process */
+    uint32_t slot;
+    uint32_t gen;
+    uint8_t node;
+    uint8_t reserved[7];
+};
+
+enum home_doing {
+    HOME_IDLE,    /* its coordinator has heard all, and will ask for more, or PREPARE */
+    HOME_EXECUTE, /* items of an EXECUTE are left: it waits, or has had its turn */
+    HOME_WHOLE,   /* the same, of a WHOLE */
+};
+
+struct home_work {
+    struct list_link link; /* home_space.free, or .leases */
+    struct home_try *t;    /* NULL: free */
+    struct lotus_holder holder;
+    uint64_t heard_us; /* the lease begins */
+    uint8_t doing;     /* enum home_doing */
+    bool open;         /* `item` is under way */
+    bool kept;         /* what is left of the items stands in `items` */
+
+    /* While it does something: */
+    struct lotus_item item;
+    struct bytes rest;      /* items behind it */
+    const uint8_t *item_at; /* where it stands */
+    struct lotus_scan scan;
+    uint32_t met; /* rows of ranges in this turn */
+    uint64_t map; /* as lotus_head */
+    struct buffer items;
+    struct buffer rows;    /* what is to be answered; PREPARED: what is to be written */
+    struct lotus_run *run; /* WHOLE's; or NULL */
+
+    /* Any worker: whoever sets it puts the work on home_space.woken. */
+    _Atomic bool woken;
+    struct home_work *woken_next;
+};
+
+struct home_try {
+    struct list_link link;    /* home_space.tries */
+    struct list_link outcome; /* home_peer.outcomes, or none */
+    struct home_try *next;    /* with the same hash; or home_space.spare */
+    struct home_work *work;   /* NULL: COMMITTED */
+    struct home_name name;
+    struct lotus_part part;
+    uint8_t counted;   /* its state as of the statistics */
+    uint32_t admitted; /* epoch that admitted its coordinator's process */
+    uint32_t epoch;    /* in which PREPARE was sent: its participants were members then */
+};
+
+/* What is known of a coordinator. */
+struct home_peer {
+    uint64_t nonce;
+    uint64_t done;             /* outcomes below are known to all */
+    struct list_link outcomes; /* kept, by number */
+};
+
+struct home_space {
+    const struct lotus_config *config;
+    struct lotus_table *table;
+    struct home_work *works; /* tries_max */
+    struct list_link free;
+    struct list_link leases; /* works of tries that run and are not parked, longest unheard first */
+    struct list_link tries;
+    struct home_try **buckets;
+    struct home_try *spare;
+    uint32_t buckets_n; /* a power of two */
+    uint32_t tries_n;
+    struct home_peer peers[NODES_MAX];
+    /* The walk for expired rows; worker 0's. */
+    uint8_t *walk_at; /* the last key */
+    uint32_t walk_n, walk_capacity;
+    bool walk_deadlines; /* this pass has met one */
+    uint64_t walk_due_us;
+    uint8_t space;
+    _Atomic(struct home_work *) woken; /* a stack; pushed by any worker, emptied by this one */
+};
+
+/* Of a worker. */
+struct lotus_home {
+    struct home_space *spaces[SPACES_MAX];
+    uint8_t *value; /* of a row: STORE_INLINE_MAX bytes */
+    /* Of WHOLE: */
+    struct list_link runs; /* struct lotus_run, free ones */
+    struct op *ops;        /* TXN_OPS_MAX */
+    struct txn_watch *watches;
+    struct buffer out; /* answers */
+};
+
+/* ---- lotus_home.c ---- */
+/* What becomes of it now: answered by a message of that kind if it says so (0: it cannot), told to
+ * the asker if that. writes: what INSTALL writes. It may be gone afterwards. */
+struct home_event {
+    bool given; /* writes are; else those that were kept */
+    struct bytes writes;
+    struct bytes value; /* of the answer, if its word is LOTUS_OK */
+    uint8_t answer;     /* enum lotus_kind */
+    uint8_t asker;
+};
+void home_carry_out(struct worker *w, struct home_space *s, struct home_try *t,
+                    const struct part_effects *fx, const struct home_event *event);
+/* RUNNING: it ends here, and its coordinator hears the word in a message of that kind. */
+void home_refuse(struct worker *w, struct home_space *s, struct home_try *t, enum lotus_kind kind,
+                 enum lotus_word word);
+void home_answer(struct worker *w, const struct home_space *s, const struct home_name *name,
+                 enum lotus_kind kind, enum lotus_word word, struct bytes value);
+/* It waits, or has had its turn. */
+void home_parked(struct worker *w, struct home_work *work);
+/* Heard of: its lease begins anew. */
+void home_heard(struct worker *w, struct home_space *s, struct home_work *work);
+/* A work and a status word for a try, RUNNING; NULL: there is none. */
+struct home_work *home_work_take(struct home_space *s, struct lock_age age);
+void home_work_give(struct worker *w, struct home_space *s, struct home_work *work);
+/* Memory for the rows is made sure of, and that it may write them: it has X on each. Else why
+ * not. */
+enum lotus_word home_reserve(struct worker *w, struct home_space *s, struct home_work *work,
+                             struct bytes rows);
+/* RUNNING: the rows are written and the try ends, or it was wounded; answers: of a WHOLE. */
+void home_finish(struct worker *w, struct home_space *s, struct home_try *t, struct bytes rows,
+                 struct bytes answers);
+
+/* ---- lotus_home_items.c ---- */
+/* A lotus_word; TABLE_WAITS: LOTUS_WORDS. */
+uint32_t home_word(enum table_word word);
+/* Goes on with its items; LOTUS_OK: all are done, their rows in work->rows. LOTUS_WORDS: it waits,
+ * or has had its turn, and is woken. */
+uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *work);
+/* The work is to be gone on with in the next poll. Any worker. */
+void home_wake(struct worker *owner, struct home_space *s, struct home_work *work);
+
+/* ---- lotus_home_whole.c ---- */
+/* The request (behind the head) begins; then, and whenever it was woken: it goes on. */
+void home_whole(struct worker *w, struct home_space *s, struct home_try *t, struct bytes request);
+void home_whole_go_on(struct worker *w, struct home_space *s, struct home_try *t);
+
+void home_run_give(struct worker *w, struct lotus_run *run);
+void home_runs_free(struct worker *w);
+
+/* ---- lotus_home_walk.c: the cleaner, expired rows; worker 0 ---- */
+void home_walk(struct worker *w, struct home_space *s);
+uint64_t home_walk_due(const struct home_space *s);
+
+#endif

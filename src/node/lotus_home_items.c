@@ -1,0 +1,163 @@
+/* The items of a try, in their order: locks are asked for, rows read and gathered for the answer. A
+ * lock that must be waited for parks the try, and whatever came behind it goes on (P8). */
+#include "node/lotus_home.h"
+
+#include "base/slot.h"
+
+uint32_t home_word(enum table_word word)
+{
+    static const uint8_t words[] = {
+        [TABLE_DONE] = LOTUS_OK,   [TABLE_WAITS] = LOTUS_WORDS,   [TABLE_REFUSED] = LOTUS_REFUSED,
+        [TABLE_BUSY] = LOTUS_BUSY, [TABLE_TOOBIG] = LOTUS_TOOBIG, [TABLE_NOMEM] = LOTUS_NOMEM,
+    };
+    return words[word];
+}
+
+void home_wake(struct worker *owner, struct home_space *s, struct home_work *work)
+{
+    if (atomic_exchange_explicit(&work->woken, true, memory_order_acq_rel)) {
+        return; /* it stands there already */
+    }
+    struct home_work *first = atomic_load_explicit(&s->woken, memory_order_relaxed);
+    do {
+        work->woken_next = first;
+        /* release: pairs with the exchange in take_woken (lotus_home.c). */
+    } while (!atomic_compare_exchange_weak_explicit(&s->woken, &first, work, memory_order_release,
+                                                    memory_order_relaxed));
+    worker_poke(owner);
+}
+
+/* False: the answer would be too long. */
+static bool add_row(struct home_work *work, const struct lotus_row *row)
+{
+    uint32_t bytes = lotus_row_bytes(row);
+    if (bytes > MSG_VALUE_MAX - work->rows.n) {
+        return false;
+    }
+    (void)lotus_row_put(buffer_add(&work->rows, bytes), row);
+    return true;
+}
+
+static bool take_next(struct home_work *work)
+{
+    work->item_at = work->rest.at;
+    work->open = lotus_item_take(&work->rest, &work->item);
+    if (work->open && (work->item.flags & LOTUS_ITEM_RANGE) != 0) {
+        work->scan = (struct lotus_scan){.item = work->item};
+    }
+    return work->open;
+}
+
+/* The message's bytes will be gone: what is left of the items becomes the work's own. */
+static void keep(struct home_work *work)
+{
+    if (work->kept) {
+        return;
+    }
+    uint32_t n = (uint32_t)(work->rest.at + work->rest.n - work->item_at);
+    work->items.n = 0;
+    memcpy(buffer_add(&work->items, n), work->item_at, n);
+    work->rest = bytes_of(work->items.at, n);
+    work->item_at = work->items.at;
+    (void)lotus_item_take(&work->rest, &work->item);
+    work->scan.item.key = work->item.key;
+    work->scan.item.end = work->item.end;
+    work->kept = true;
+}
+
+/* ---- Points ---- */
+
+/* A slot that begins to move has no request of anybody (lotus_map.c waits for that), so one that is
+ * here after the request stands will be here until it is gone. */
+static uint32_t run_point(struct worker *w, struct home_space *s, struct home_work *work)
+{
+    const struct lotus_item *item = &work->item;
+    uint32_t slot = slot_of_key(item->key);
+    struct lotus_row row = {.flags = 0};
+    if (!lotus_here(w, s->space, slot)) {
+        return LOTUS_MOVED;
+    }
+    bool values = (item->flags & LOTUS_ITEM_KEYS) == 0;
+    uint32_t word = home_word(lotus_table_point(s->table, w->threads[s->space], &work->holder,
+                                                item->key, item->hint, (enum lock_mode)item->mode,
+                                                values, w->lotus_home->value, &row));
+    if ((word == LOTUS_OK || word == LOTUS_WORDS) && !lotus_here(w, s->space, slot)) {
+        return LOTUS_MOVED;
+    }
+    if (word != LOTUS_OK) {
+        return word;
+    }
+    row.key = bytes_of(NULL, 0);
+    w->stats.home_hints += item->hint != 0;
+    w->stats.home_hints_good += item->hint != 0 && item->hint == row.hint;
+    return add_row(work, &row) ? LOTUS_OK : LOTUS_TOOBIG;
+}
+
+/* ---- Ranges ---- */
+
+/* R1: by one version of the map, all slots at rest. */
+static bool range_here(const struct worker *w, const struct home_space *s,
+                       const struct home_work *work)
+{
+    nodeset servers;
+    uint64_t version;
+    uint32_t lost;
+    return !lotus_rule_on(s->config, LOTUS_RULE_SCAN_MAP) ||
+           (lotus_servers(w, s->space, &servers, &version, &lost) && version == work->map);
+}
+
+static uint32_t scan_on(struct worker *w, struct home_space *s, struct home_work *work)
+{
+    for (bool more = true;;) {
+        struct lotus_row row = {.flags = 0};
+        if (work->met++ == HOME_ROWS_MAX) {
+            home_wake(w, s, work);
+            return LOTUS_WORDS;
+        }
+        uint32_t word = home_word(lotus_table_scan(s->table, w->threads[s->space], &work->holder,
+                                                   &work->scan, w->lotus_home->value, &row, &more));
+        if (word != LOTUS_OK || !more) {
+            return word;
+        }
+        if (!add_row(work, &row)) {
+            return LOTUS_TOOBIG;
+        }
+    }
+}
+
+static uint32_t run_range(struct worker *w, struct home_space *s, struct home_work *work)
+{
+    if (!range_here(w, s, work)) {
+        return LOTUS_MOVED;
+    }
+    uint32_t word = scan_on(w, s, work);
+    if ((word == LOTUS_OK || word == LOTUS_WORDS) && !range_here(w, s, work)) {
+        return LOTUS_MOVED;
+    }
+    if (word == LOTUS_OK) {
+        lotus_scan_end(&work->scan, w->threads[s->space]);
+    }
+    return word;
+}
+
+uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *work)
+{
+    static const struct lotus_row end = {.flags = LOTUS_ROW_END};
+    work->met = 0;
+    while (work->open || take_next(work)) {
+        bool range = (work->item.flags & LOTUS_ITEM_RANGE) != 0;
+        uint32_t word = range ? run_range(w, s, work) : run_point(w, s, work);
+        if (word == LOTUS_WORDS) {
+            keep(work);
+        }
+        if (word != LOTUS_OK) {
+            return word;
+        }
+        if (!add_row(work, &end)) {
+            return LOTUS_TOOBIG;
+        }
+        work->open = false;
+        w->stats.home_items++;
+    }
+    return LOTUS_OK;
+}
