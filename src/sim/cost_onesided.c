@@ -1,6 +1,5 @@
 #include "sim/cost_onesided.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +10,6 @@
 #define PS_PER_NS 1000u
 #define POST_NS 150.0
 #define VERB_NS 30.0
-#define TREE_FIRST 4096u /* bytes of a memory server below its tree's and records' */
-#define FILL 0.7         /* of leaves, as trees that have grown by random insertion have them */
 
 enum event_kind {
     EVENT_POST,   /* a thread's posting leaves its card */
@@ -32,19 +29,13 @@ struct thread {
     bool running;
 };
 
-struct server {
-    struct one_cache *cache;
-    struct one_hints hints;
-};
-
 struct model {
     const struct cost_one_setup *setup;
     struct cost_wire wire;
-    struct memory memory;
-    struct one_tree tree;
+    struct one_records records;
     struct keys keys;
     struct thread *threads;
-    struct server servers[NODES_MAX];
+    struct one_server servers[NODES_MAX];
     struct heap heap;
     uint64_t now_ps, age;
     bool measured;
@@ -53,51 +44,15 @@ struct model {
 
 /* ---- What is there at the start ---- */
 
-static int lay_out(struct model *m)
-{
-    const struct cost_one_setup *s = m->setup;
-    uint64_t n = s->keys.n, words = ONE_RECORD_HEAD + s->config.value_words;
-    uint32_t node_words = s->node_words != 0 ? s->node_words : ONE_NODE_WORDS_MAX;
-    uint64_t leaves = n * 32 / s->memories; /* generous: an entry is 16 bytes, of full leaves */
-    uint64_t bytes = TREE_FIRST + (n / s->memories + 1) * words * 8 + leaves + (1u << 20);
-    uint64_t *keys = malloc(n * sizeof *keys), *at = malloc(n * sizeof *at);
-    bool there = keys != NULL && at != NULL && memory_open(&m->memory, s->memories, bytes & ~7ull);
-    for (uint64_t i = 0; there && i < n; i++) {
-        uint32_t node = (uint32_t)(i % s->memories);
-        keys[i] = i;
-        at[i] = remote_of(node, TREE_FIRST + (i / s->memories) * words * 8);
-        atomic_store_explicit(memory_word(&m->memory, at[i] + 8), i, memory_order_relaxed);
-    }
-    if (there) {
-        uint64_t first = TREE_FIRST + (n / s->memories + 1) * words * 8;
-        one_tree_build(&m->tree, &m->memory, node_words, first, keys, at, n, FILL);
-    }
-    free(keys);
-    free(at);
-    return there ? HK_OK : HK_ERR_NOMEM;
-}
-
-/* The cache: every inner node if they fit, what is left for hints. */
 static int open_servers(struct model *m)
 {
     const struct cost_one_setup *s = m->setup;
-    uint64_t nodes[ONE_LEVELS_MAX], all = 0, inner = 0;
-    uint32_t levels = one_tree_count(&m->tree, &m->memory, nodes);
-    uint64_t node_bytes = 8u * m->tree.node_words;
-    for (uint32_t i = 0; i < levels; i++) {
-        all += nodes[i];
-        inner += i > 0 ? nodes[i] : 0;
+    if (!one_records_open(&m->records, s->memories, s->keys.n, s->config.value_words,
+                          s->node_words)) {
+        return HK_ERR_NOMEM;
     }
-    uint64_t bytes = (uint64_t)(s->cache * (double)(all * node_bytes));
-    uint64_t copies = bytes / node_bytes < inner ? bytes / node_bytes : inner;
-    uint64_t slots = 1;
-    while (slots * 2 * 16 <= bytes - copies * node_bytes) {
-        slots *= 2;
-    }
-    slots = slots < 16 ? 0 : slots;
     for (uint32_t i = 0; i < s->computes; i++) {
-        m->servers[i].cache = one_cache_new(&m->tree, copies);
-        if (m->servers[i].cache == NULL || !one_hints_open(&m->servers[i].hints, slots)) {
+        if (!one_server_open(&m->servers[i], &m->records, s->cache)) {
             return HK_ERR_NOMEM;
         }
     }
@@ -116,7 +71,7 @@ static int open_threads(struct model *m)
         t->server = i / s->threads;
         random_init(&t->random, s->seed * 1000003u + i);
         t->txn = (struct one_txn){.config = &s->config,
-                                  .tree = &m->tree,
+                                  .tree = &m->records.tree,
                                   .cache = m->servers[t->server].cache,
                                   .hints = &m->servers[t->server].hints,
                                   .random = &t->random};
@@ -127,10 +82,9 @@ static int open_threads(struct model *m)
 static void close_model(struct model *m)
 {
     for (uint32_t i = 0; i < m->setup->computes; i++) {
-        one_cache_free(m->servers[i].cache);
-        one_hints_close(&m->servers[i].hints);
+        one_server_close(&m->servers[i]);
     }
-    memory_close(&m->memory);
+    one_records_close(&m->records);
     free(m->threads);
     heap_deinit(&m->heap);
 }
@@ -140,20 +94,7 @@ static void close_model(struct model *m)
 static void draw(struct model *m, struct thread *t)
 {
     const struct cost_one_setup *s = m->setup;
-    for (uint32_t i = 0; i < s->requests; i++) {
-        uint64_t key;
-        bool again;
-        do {
-            key = keys_draw(&m->keys, &t->random);
-            again = false;
-            for (uint32_t j = 0; j < i; j++) {
-                again = again || t->txn.requests[j].key == key;
-            }
-        } while (again);
-        t->txn.requests[i].key = key;
-        t->txn.requests[i].write = random_chance(&t->random, s->writes_ppm);
-    }
-    one_txn_begin(&t->txn, ++m->age, s->requests);
+    one_txn_draw(&t->txn, ++m->age, s->requests, s->writes_ppm, &m->keys);
     t->begun_ps = m->now_ps;
     t->running = true;
 }
@@ -242,7 +183,7 @@ static uint64_t pass(struct model *m, uint32_t number, uint32_t node, enum event
             at = cost_wire_arrive(&m->wire, card, verb_bytes_there(v), m->now_ps);
             break;
         case EVENT_APPLY:
-            memory_apply(&m->memory, v);
+            memory_apply(&m->records.memory, v);
             at = cost_wire_leave(&m->wire, card, verb_bytes_back(v), m->now_ps);
             break;
         case EVENT_RETURN:
@@ -354,8 +295,7 @@ int cost_one_run(const struct cost_one_setup *setup, struct cost_one_result *res
     m->result = result_out;
     m->wire.limits = setup->wire;
     keys_init(&m->keys, &setup->keys);
-    int err = lay_out(m);
-    err = err != HK_OK ? err : open_servers(m);
+    int err = open_servers(m);
     err = err != HK_OK ? err : open_threads(m);
     if (err == HK_OK) {
         measure(m);

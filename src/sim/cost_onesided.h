@@ -6,8 +6,7 @@
 #define HORKOS_SIM_COST_ONESIDED_H
 
 #include "base/histogram.h"
-#include "load/keys.h"
-#include "onesided/txn.h"
+#include "onesided/records.h"
 #include "sim/cost_wire.h"
 
 struct cost_one_setup {

@@ -1,0 +1,189 @@
+#include "bench/onesided.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "onesided/records.h"
+
+#define SERVERS_MAX 64u
+#define IN_FLIGHT_MAX 65536u
+#define CLOCK_EVERY 64u /* steps between two looks at the clock */
+
+struct flight {
+    struct one_txn txn;
+    struct posting post, done;
+    uint64_t begun_ns, due_ns;
+    bool running;
+};
+
+struct bench_onesided {
+    struct bench_onesided_config config;
+    struct one_records records;
+    struct one_server servers[SERVERS_MAX];
+    struct keys keys;
+    struct random random;
+    struct flight *flights;
+    uint32_t flights_n;
+    uint64_t age, now_ns;
+    struct bench_onesided_run *run; /* NULL: nothing is counted */
+};
+
+static uint64_t read_ns(clockid_t clock)
+{
+    struct timespec t;
+    int err = clock_gettime(clock, &t);
+    HK_ASSERT(err == 0);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool sound(const struct bench_onesided_config *c)
+{
+    return c->memories > 0 && c->memories <= NODES_MAX && c->computes > 0 &&
+           c->computes <= SERVERS_MAX && c->in_flight > 0 &&
+           (uint64_t)c->computes * c->in_flight <= IN_FLIGHT_MAX && c->requests > 0 &&
+           c->requests <= ONE_REQUESTS_MAX && c->keys.n >= 2 * (uint64_t)c->requests &&
+           c->config.value_words > 0 && c->config.value_words <= ONE_VALUE_WORDS_MAX &&
+           c->config.value_more == 0;
+}
+
+static bool open_all(struct bench_onesided *b)
+{
+    const struct bench_onesided_config *c = &b->config;
+    if (!one_records_open(&b->records, c->memories, c->keys.n, c->config.value_words, 0)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < c->computes; i++) {
+        if (!one_server_open(&b->servers[i], &b->records, c->cache)) {
+            return false;
+        }
+    }
+    b->flights_n = c->computes * c->in_flight;
+    b->flights = calloc(b->flights_n, sizeof *b->flights);
+    for (uint32_t i = 0; b->flights != NULL && i < b->flights_n; i++) {
+        struct one_server *server = &b->servers[i % c->computes];
+        b->flights[i].txn = (struct one_txn){.config = &c->config,
+                                             .tree = &b->records.tree,
+                                             .cache = server->cache,
+                                             .hints = &server->hints,
+                                             .random = &b->random};
+    }
+    return b->flights != NULL;
+}
+
+struct bench_onesided *bench_onesided_open(const struct bench_onesided_config *config, int *err_out)
+{
+    struct bench_onesided *b = sound(config) ? calloc(1, sizeof *b) : NULL;
+    *err_out = sound(config) ? HK_ERR_NOMEM : HK_ERR_INVALID;
+    if (b == NULL) {
+        return NULL;
+    }
+    b->config = *config;
+    random_init(&b->random, config->seed);
+    keys_init(&b->keys, &config->keys);
+    if (!open_all(b)) {
+        bench_onesided_close(b);
+        return NULL;
+    }
+    *err_out = HK_OK;
+    return b;
+}
+
+void bench_onesided_close(struct bench_onesided *b)
+{
+    for (uint32_t i = 0; i < b->config.computes; i++) {
+        one_server_close(&b->servers[i]);
+    }
+    one_records_close(&b->records);
+    free(b->flights);
+    free(b);
+}
+
+static void apply(struct bench_onesided *b, struct posting *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct verb *v = &p->verbs[i];
+        memory_apply(&b->records.memory, v);
+        if (b->run != NULL) {
+            b->run->verbs[v->kind]++;
+            b->run->bytes += verb_bytes_there(v) + verb_bytes_back(v);
+        }
+    }
+    if (b->run != NULL) {
+        b->run->batches++;
+    }
+}
+
+static void begin(struct bench_onesided *b, struct flight *f)
+{
+    one_txn_draw(&f->txn, ++b->age, b->config.requests, b->config.writes_ppm, &b->keys);
+    f->begun_ns = b->now_ns;
+    f->running = true;
+}
+
+static void end(struct bench_onesided *b, struct flight *f)
+{
+    HK_ASSERT(!f->txn.absent);
+    f->running = false;
+    if (b->run != NULL) {
+        b->run->committed++;
+        b->run->aborted += f->txn.tries;
+        histogram_record(&b->run->latency, b->now_ns - f->begun_ns);
+    }
+}
+
+/* One batch of verbs of one transaction: posted by the step before, done now. */
+static void turn(struct bench_onesided *b, struct flight *f)
+{
+    if (f->due_ns > b->now_ns) {
+        return;
+    }
+    apply(b, &f->post);
+    struct posting *done = &f->done;
+    done->n = f->post.n;
+    memcpy(done->verbs, f->post.verbs, f->post.n * sizeof *f->post.verbs);
+    f->post.n = 0;
+    f->post.delay_ns = 0;
+    enum one_step step = ONE_FINISHED;
+    while (step != ONE_POSTED) {
+        if (!f->running) {
+            begin(b, f);
+        }
+        step = one_txn_step(&f->txn, done, &f->post);
+        if (step == ONE_FINISHED) {
+            end(b, f);
+        }
+    }
+    f->due_ns = f->post.delay_ns == 0 ? 0 : b->now_ns + f->post.delay_ns;
+}
+
+static void run_for(struct bench_onesided *b, double seconds)
+{
+    b->now_ns = read_ns(CLOCK_MONOTONIC);
+    uint64_t until_ns = b->now_ns + (uint64_t)(seconds * 1e9);
+    uint32_t next = 0;
+    while (b->now_ns < until_ns) {
+        for (uint32_t i = 0; i < CLOCK_EVERY; i++) {
+            turn(b, &b->flights[next]);
+            next = next + 1 < b->flights_n ? next + 1 : 0;
+        }
+        b->now_ns = read_ns(CLOCK_MONOTONIC);
+    }
+}
+
+void bench_onesided_run(struct bench_onesided *b, double warmup_s, double seconds,
+                        struct bench_onesided_run *run_out)
+{
+    memset(run_out, 0, sizeof *run_out);
+    histogram_init(&run_out->latency);
+    b->run = NULL;
+    run_for(b, warmup_s);
+    b->run = run_out;
+    uint64_t cpu_ns = read_ns(CLOCK_THREAD_CPUTIME_ID), ns = read_ns(CLOCK_MONOTONIC);
+    run_for(b, seconds);
+    run_out->cpu_ns = (double)(read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
+    run_out->seconds = (double)(read_ns(CLOCK_MONOTONIC) - ns) / 1e9;
+    b->run = NULL;
+}

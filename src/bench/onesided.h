@@ -1,0 +1,41 @@
+/* The one-sided baselines (docs/ONE_SIDED.md) on this machine: verbs are executed in shared memory
+ * at once, so that what is measured is the compute servers' processors alone. No network is in it:
+ * the cost model has that (sim/cost_onesided.h). One thread runs all transactions in turn, a batch
+ * of verbs at a time. */
+#ifndef HORKOS_BENCH_ONESIDED_H
+#define HORKOS_BENCH_ONESIDED_H
+
+#include "base/histogram.h"
+#include "onesided/records.h"
+
+struct bench_onesided_config {
+    struct one_config config;
+    uint32_t memories;  /* memory servers */
+    uint32_t computes;  /* compute servers: each has a cache of its own */
+    uint32_t in_flight; /* transactions of a compute server */
+    uint32_t requests;  /* of a transaction: 1 .. ONE_REQUESTS_MAX, of different keys */
+    uint32_t writes_ppm;
+    struct keys_config keys; /* n: at least twice `requests` */
+    double cache;            /* as cost_one_setup has it */
+    uint64_t seed;
+};
+
+struct bench_onesided_run {
+    uint64_t committed, aborted;
+    double seconds, cpu_ns;   /* of this thread */
+    struct histogram latency; /* ns, from the first start to the commit */
+    uint64_t verbs[VERB_KINDS], batches;
+    uint64_t bytes; /* that verbs would carry both ways, values included, without headers */
+};
+
+struct bench_onesided;
+
+/* Lays out tree and records. NULL: HK_ERR_NOMEM, or HK_ERR_INVALID in err_out. */
+struct bench_onesided *bench_onesided_open(const struct bench_onesided_config *config,
+                                           int *err_out);
+void bench_onesided_close(struct bench_onesided *bench);
+/* Goes on where the run before has stopped. */
+void bench_onesided_run(struct bench_onesided *bench, double warmup_s, double seconds,
+                        struct bench_onesided_run *run_out);
+
+#endif

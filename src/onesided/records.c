@@ -1,0 +1,85 @@
+#include "onesided/records.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define FIRST 4096u /* bytes of a memory server below its records */
+#define FILL 0.7
+#define HINT_BYTES 16u
+#define HINTS_MIN 16u
+
+bool one_records_open(struct one_records *r, uint32_t memories, uint64_t n, uint32_t value_words,
+                      uint32_t node_words)
+{
+    uint64_t words = ONE_RECORD_HEAD + value_words;
+    uint64_t records = (n / memories + 1) * words * 8;
+    uint64_t tree = n * 32 / memories + (1u << 20); /* generous: an entry has 16, in full leaves */
+    uint64_t *keys = malloc(n * sizeof *keys), *at = malloc(n * sizeof *at);
+    bool there = keys != NULL && at != NULL &&
+                 memory_open(&r->memory, memories, (FIRST + records + tree) & ~UINT64_C(7));
+    for (uint64_t i = 0; there && i < n; i++) {
+        keys[i] = i;
+        at[i] = remote_of((uint32_t)(i % memories), FIRST + i / memories * words * 8);
+        atomic_store_explicit(memory_word(&r->memory, at[i] + 8), i, memory_order_relaxed);
+    }
+    if (there) {
+        one_tree_build(&r->tree, &r->memory, node_words != 0 ? node_words : ONE_NODE_WORDS_MAX,
+                       FIRST + records, keys, at, n, FILL);
+    }
+    free(keys);
+    free(at);
+    return there;
+}
+
+void one_records_close(struct one_records *r)
+{
+    memory_close(&r->memory);
+}
+
+bool one_server_open(struct one_server *s, const struct one_records *r, double part)
+{
+    uint64_t nodes[ONE_LEVELS_MAX], all = 0, inner = 0;
+    uint32_t levels = one_tree_count(&r->tree, &r->memory, nodes);
+    uint64_t node_bytes = 8u * r->tree.node_words;
+    for (uint32_t i = 0; i < levels; i++) {
+        all += nodes[i];
+        inner += i > 0 ? nodes[i] : 0;
+    }
+    uint64_t bytes = (uint64_t)(part * (double)(all * node_bytes));
+    uint64_t copies = bytes / node_bytes < inner ? bytes / node_bytes : inner;
+    uint64_t slots = HINTS_MIN / 2;
+    while (slots * 2 * HINT_BYTES <= bytes - copies * node_bytes) {
+        slots *= 2;
+    }
+    s->cache = one_cache_new(&r->tree, copies);
+    return one_hints_open(&s->hints, slots < HINTS_MIN ? 0 : slots) && s->cache != NULL;
+}
+
+void one_server_close(struct one_server *s)
+{
+    one_cache_free(s->cache);
+    one_hints_close(&s->hints);
+    s->cache = NULL;
+}
+
+static bool drawn_before(const struct one_txn *t, uint32_t n, uint64_t key)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (t->requests[i].key == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void one_txn_draw(struct one_txn *t, uint64_t age, uint32_t requests, uint32_t writes_ppm,
+                  const struct keys *keys)
+{
+    for (uint32_t i = 0; i < requests; i++) {
+        do {
+            t->requests[i].key = keys_draw(keys, t->random);
+        } while (drawn_before(t, i, t->requests[i].key));
+        t->requests[i].write = random_chance(t->random, writes_ppm);
+    }
+    one_txn_begin(t, age, requests);
+}

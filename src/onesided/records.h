@@ -1,0 +1,34 @@
+/* What the baselines run on: records 0 .. n - 1 at memory servers, a tree that leads to them, and
+ * what a compute server keeps of both. */
+#ifndef HORKOS_ONESIDED_RECORDS_H
+#define HORKOS_ONESIDED_RECORDS_H
+
+#include "load/keys.h"
+#include "onesided/txn.h"
+
+struct one_records {
+    struct memory memory;
+    struct one_tree tree;
+};
+
+/* Values are zero; leaves are as full as random insertion leaves them. node_words: 0: 128. False:
+ * there is not so much memory. */
+bool one_records_open(struct one_records *records, uint32_t memories, uint64_t n,
+                      uint32_t value_words, uint32_t node_words);
+void one_records_close(struct one_records *records);
+
+struct one_server {
+    struct one_cache *cache;
+    struct one_hints hints;
+};
+
+/* part: how large its cache is, as a part of the index's bytes: copies of inner nodes first, hints
+ * in what is left. False: no memory. */
+bool one_server_open(struct one_server *server, const struct one_records *records, double part);
+void one_server_close(struct one_server *server);
+
+/* Draws a transaction of that many requests of different keys, and begins it. */
+void one_txn_draw(struct one_txn *txn, uint64_t age, uint32_t requests, uint32_t writes_ppm,
+                  const struct keys *keys);
+
+#endif

@@ -1,0 +1,73 @@
+/* The one-sided baselines on this machine: transactions end, and cost what the policy makes them
+ * cost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "bench/onesided.h"
+
+static struct bench_onesided_config config_of(enum one_policy policy, uint32_t writes_ppm)
+{
+    return (struct bench_onesided_config){
+        .config = {.policy = (uint8_t)policy, .value_words = 16},
+        .memories = 3,
+        .computes = 2,
+        .in_flight = 16,
+        .requests = 8,
+        .writes_ppm = writes_ppm,
+        .keys = {.n = 4000, .exponent = 0.9, .scramble = true, .seed = 1},
+        .cache = 0.08,
+        .seed = 1,
+    };
+}
+
+static void transactions_end(void **state)
+{
+    static struct bench_onesided_run run;
+    (void)state;
+    for (uint32_t policy = 0; policy < ONE_POLICIES; policy++) {
+        for (uint32_t writes = 0; writes < 2; writes++) {
+            struct bench_onesided_config config =
+                config_of((enum one_policy)policy, 500000 * writes);
+            int err;
+            struct bench_onesided *b = bench_onesided_open(&config, &err);
+            assert_non_null(b);
+            assert_int_equal(err, HK_OK);
+            bench_onesided_run(b, 0.01, 0.1, &run);
+            assert_true(run.committed > 100);
+            assert_int_equal(run.latency.count, run.committed);
+            assert_true(run.cpu_ns > 0 && run.seconds >= 0.1);
+            /* A lock and a read for each request, and something to release them. */
+            assert_true(run.verbs[VERB_READ] >= 8 * (run.committed - 32));
+            assert_true(run.verbs[VERB_CAS] + run.verbs[VERB_FAA] >= 16 * (run.committed - 32));
+            assert_int_equal(run.verbs[VERB_WRITE] > 0, writes);
+            if (writes == 0) {
+                assert_int_equal(run.aborted, 0);
+            }
+            bench_onesided_close(b);
+        }
+    }
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    struct bench_onesided_config config = config_of(ONE_NO_WAIT, 0);
+    int err = HK_OK;
+    config.requests = 0;
+    assert_null(bench_onesided_open(&config, &err));
+    assert_int_equal(err, HK_ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transactions_end),
+        cmocka_unit_test(nonsense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
