@@ -1,6 +1,7 @@
 /* What must hold between two polls of a worker. */
 #include "base/assert.h"
 #include "node/internal.h"
+#include "node/lotus.h"
 
 static void check_call(const struct worker *w, const struct call *c)
 {
@@ -85,6 +86,8 @@ void worker_check(const struct worker *w)
     forward_check(w);
     own_check_worker(w);
     txn_check_worker(w);
+    lotus_check(w);
+    lotus_home_check(w);
     if (w->index == 0) {
         view_check(&w->node->machine);
     }

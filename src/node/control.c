@@ -1,6 +1,7 @@
 /* The control worker (0) runs the view protocol: it feeds the machine with time, messages and what
  * the workers report, publishes views and the lease, and tells the machine when every worker has
  * adopted a view. All workers adopt here, between two of their steps. */
+#include "node/lotus.h"
 #include "node/own.h"
 
 #include <string.h>
@@ -318,6 +319,8 @@ void control_adopt(struct worker *w)
         txn_adopt(w);
     }
     occ_adopt(w);
+    lotus_home_adopt(w);
+    lotus_adopt(w);
     step_flows(w);
     if (w->index == 0) {
         ordered_view(w);

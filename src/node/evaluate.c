@@ -201,6 +201,17 @@ int evaluation_fill(struct txn_object *o, bool absent, uint64_t version, uint8_t
 
 /* ---- Evaluating ---- */
 
+/* Versions of ranges are made of those that their rows had, and what is written has others. */
+static void note_ranges(struct evaluation *e)
+{
+    for (uint32_t i = 0; i < e->request.ops_n; i++) {
+        if (e->request.ops[i].kind >= TXN_OP_RANGE) {
+            e->versions[i] = txn_range_version(&e->request.ops[i], e->objects,
+                                               e->objects_n + e->scanned_n, e->memory.at);
+        }
+    }
+}
+
 int evaluation_run(struct evaluation *e, uint32_t value_bytes_max, uint64_t wall_ms,
                    evaluation_fill_fn *fill, void *context)
 {
@@ -219,6 +230,7 @@ int evaluation_run(struct evaluation *e, uint32_t value_bytes_max, uint64_t wall
         e->verdict = (uint8_t)txn_evaluate(&e->request, e->objects, e->objects_n + e->scanned_n,
                                            e->index, wall_ms, &memory, e->answers);
         if (e->verdict != TXN_NO_MEMORY) {
+            note_ranges(e);
             return HK_OK;
         }
         if (memory.used > UINT32_MAX / 4) {
@@ -255,7 +267,9 @@ void evaluation_versions(struct evaluation *e)
         }
         uint16_t target = e->index[2 * i + 1];
         uint16_t object = target != UINT16_MAX ? target : e->index[2 * i];
-        e->versions[i] = object != UINT16_MAX ? version_of(e, &e->objects[object]) : 0;
+        if (object != UINT16_MAX) {
+            e->versions[i] = version_of(e, &e->objects[object]);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 /* What comes in from peers: frames are checked, their messages routed to key machines, flows or
  * the node. The keys of a burst are fetched together before the first is stepped. */
 #include "engine/occ/occ.h"
+#include "node/lotus.h"
 #include "node/own.h"
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #define ROUTE_OWN 0xfeu
 #define ROUTE_TXN 0xfdu
 #define ROUTE_OCC 0xfcu
+#define ROUTE_TABLES 0xfbu
 
 struct burst {
     uint32_t n;
@@ -80,8 +82,8 @@ static bool of_transactions(uint32_t route)
     return route == ROUTE_TXN || route == ROUTE_OCC;
 }
 
-/* Where objects have owners; false: it is for a machine of another kind. */
-static bool run_owned(struct worker *w, const struct burst *b, uint32_t i)
+/* Where there are transactions; false: it is for a machine of another kind. */
+static bool run_transactions(struct worker *w, const struct burst *b, uint32_t i)
 {
     if (b->routes[i] == ROUTE_OWN) {
         own_message(w, &b->msgs[i], b->hashes[i], b->from[i]);
@@ -89,6 +91,8 @@ static bool run_owned(struct worker *w, const struct burst *b, uint32_t i)
         txn_message(w, &b->msgs[i], b->hashes[i], b->from[i]);
     } else if (b->routes[i] == ROUTE_OCC) {
         occ_message(w, &b->msgs[i], b->from[i]);
+    } else if (b->routes[i] == ROUTE_TABLES) {
+        lotus_message(w, &b->msgs[i], b->from[i]);
     } else {
         return false;
     }
@@ -103,6 +107,8 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
             store_prefetch_object(w->node->spaces[b->msgs[i].space].store, b->hashes[i]);
         } else if (b->n > 1 && of_transactions(b->routes[i])) {
             fetch_objects(w, &b->msgs[i], true);
+        } else if (b->n > 1 && b->routes[i] == ROUTE_TABLES) {
+            lotus_home_prefetch(w, &b->msgs[i]);
         }
     }
     for (uint32_t i = 0; i < b->n; i++) {
@@ -112,7 +118,7 @@ static void run_burst(struct worker *w, struct burst *b, uint8_t from)
             worker_run_ready(w);
             continue;
         }
-        if (run_owned(w, b, i)) {
+        if (run_transactions(w, b, i)) {
             continue;
         }
         switch ((enum engine_route)b->routes[i]) {
@@ -154,6 +160,10 @@ static bool admissible(struct worker *w, const struct msg *msg, uint32_t *route_
     }
     if (w->node->spaces[msg->space].sharded) {
         *route_out = ROUTE_OCC;
+        return true;
+    }
+    if ((ops->traits & ENGINE_TABLES) != 0 && msg->kind < LOTUS_MSG_MAP) {
+        *route_out = ROUTE_TABLES;
         return true;
     }
     *route_out = ops->route(msg);

@@ -34,17 +34,6 @@ void run_free(struct lotus_run *r)
 
 /* ---- Ranges of the request ---- */
 
-/* How many rows make sure that a range has so many after the operations before it: each of them
- * deletes one at the most; but a range that is deleted, nobody knows how many. */
-static uint64_t need_of(const struct txn_request *q, uint32_t i)
-{
-    uint64_t need = (uint64_t)q->ops[i].number;
-    for (uint32_t k = 0; k < i && need > 0; k++) {
-        need = q->ops[k].kind == TXN_OP_RANGE_DELETE ? 0 : need + 1;
-    }
-    return need;
-}
-
 static void add_span(struct lotus_run *r, const struct lotus_span *span)
 {
     struct lotus_span *s = (void *)buffer_add(&r->spanned, (uint32_t)sizeof *s);
@@ -66,7 +55,7 @@ static void find_spans(struct lotus_run *r)
         struct lotus_span span = {
             .start = op->key,
             .end = op->arg,
-            .need = need_of(q, i),
+            .need = txn_range_fetch(q, i),
             .reverse = (op->flags & TXN_OPF_REVERSE) != 0,
             .keys = op->kind != TXN_OP_RANGE || (op->flags & TXN_OPF_KEYS) != 0,
             .write = op->kind == TXN_OP_RANGE_DELETE,
@@ -209,7 +198,7 @@ static enum lotus_where place_spans(struct worker *w, struct lotus_run *r)
         }
         s->due = s->homes;
         s->asked = s->more = 0;
-        s->limit = s->need < UINT32_MAX ? (uint32_t)s->need : 0;
+        s->limit = s->need;
         r->homes |= s->homes;
     }
     return LOTUS_AT;

@@ -27,7 +27,7 @@ struct lotus_span {
     nodeset homes;
     nodeset due, asked; /* as of places */
     nodeset more;       /* servers that may have more of it than they have sent */
-    uint64_t need;      /* so many present rows are enough; 0: all of them */
+    uint32_t need;      /* so many present rows are enough; 0: all of them */
     uint32_t limit;     /* what was asked for; 0: all */
     bool reverse, keys, write;
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "node/internal.h"
+#include "node/lotus.h"
 
 const char *const node_drop_names[NODE_DROPS] = {
     [NODE_DROP_GENERATION] = "generation", [NODE_DROP_SENDER] = "sender",
@@ -79,18 +79,26 @@ static bool config_valid(const struct node_config *c)
     }
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         const struct space_config *space = &c->spaces[i];
-        any &= space->ops == NULL ||
-               (space->store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE &&
-                (!space->async_reads || (space->ops->traits & ENGINE_CONFIRMS) != 0) &&
-                ((space->ops->traits &
-                  (ENGINE_HOMED | ENGINE_OWNED | ENGINE_SHARDED | ENGINE_TABLES)) == 0 ||
-                 (space->ops->port_needs & PORT_ORDERED) != 0) &&
-                ((space->ops->traits & ENGINE_OWNED) == 0 || space->engine != NULL));
+        any &=
+            space->ops == NULL ||
+            (space->store.value_bytes_max <= STORE_VALUE_MAX - VALUE_SPARE &&
+             (!space->async_reads || (space->ops->traits & ENGINE_CONFIRMS) != 0) &&
+             ((space->ops->traits &
+               (ENGINE_HOMED | ENGINE_OWNED | ENGINE_SHARDED | ENGINE_TABLES)) == 0 ||
+              (space->ops->port_needs & PORT_ORDERED) != 0) &&
+             ((space->ops->traits & (ENGINE_OWNED | ENGINE_TABLES)) == 0 || space->engine != NULL));
     }
     return any && view_config_invalid(&c->view) == NULL && c->chunk_bytes <= CHUNK_BYTES_MAX &&
            c->version_max <= FRAME_VERSION_MAX && c->workers > 0 && c->workers <= WORKERS_MAX &&
            c->self < NODES_MAX && c->view.self == c->self && c->view.nonce != 0 &&
            c->flows_max < SLOT_INDEX_MAX;
+}
+
+static const struct brought_ops *brought_of(const struct engine_ops *ops)
+{
+    return (ops->traits & ENGINE_SHARDED) != 0  ? &occ_brought
+           : (ops->traits & ENGINE_TABLES) != 0 ? &lotus_brought
+                                                : NULL;
 }
 
 static int make_spaces(struct node *n)
@@ -108,13 +116,14 @@ static int make_spaces(struct node *n)
         struct store_config store = config->store;
         /* A stored value may carry its deadline in front. */
         uint32_t most = store.value_bytes_max + 8;
-        store.value_bytes_max = most;
+        bool tables = (config->ops->traits & ENGINE_TABLES) != 0;
+        store.value_bytes_max = most + (tables ? LOTUS_ROW_HEAD : 0);
         n->evaluated_bytes = most + 8 > n->evaluated_bytes ? most + 8 : n->evaluated_bytes;
         space->ordered = (config->ops->port_needs & PORT_ORDERED) != 0;
         space->lanes = space->ordered && !n->env.ordered;
         space->sharded = (config->ops->traits & ENGINE_SHARDED) != 0;
         space->homed = (config->ops->traits & ENGINE_HOMED) != 0;
-        space->brought = space->sharded ? &occ_brought : NULL;
+        space->brought = brought_of(config->ops);
         store.force_any = space->ordered;
         int err = store_create(&store, &space->store);
         if (err != HK_OK) {
@@ -138,6 +147,13 @@ static int make_spaces(struct node *n)
         space->misses_max = config->hot.misses_max;
         log_init(&space->log);
         space->take_due_us = UINT64_MAX;
+        if (tables) {
+            n->tables |= 1u << i;
+            err = lotus_tables_init(n, (uint8_t)i);
+            if (err != HK_OK) {
+                return err;
+            }
+        }
         n->wide |= (config->ops->traits & ENGINE_WORKER_FLOW) != 0 ? 1u << i : 0;
         n->gated |= config->ops->ready != NULL ? 1u << i : 0;
     }
@@ -250,6 +266,8 @@ static int make_worker(struct worker *w, uint64_t now_us)
     err = err != HK_OK ? err : own_init(w);
     err = err != HK_OK ? err : txn_init(w);
     err = err != HK_OK ? err : occ_init(w);
+    err = err != HK_OK ? err : lotus_init(w);
+    err = err != HK_OK ? err : lotus_home_init(w);
     return err != HK_OK ? err : make_threads(w);
 }
 
@@ -334,6 +352,7 @@ static void answer_open(struct worker *w)
 
 static void free_worker(struct worker *w)
 {
+    lotus_home_deinit(w);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if (w->threads[i] != NULL) {
             store_thread_unregister(w->threads[i]);
@@ -356,6 +375,7 @@ static void free_worker(struct worker *w)
     own_deinit(w);
     txn_deinit(w);
     occ_deinit(w);
+    lotus_deinit(w);
     free(w->chunk);
     free(w->early);
     free(w->early_spare);
@@ -385,6 +405,7 @@ void node_destroy(struct node *n)
     }
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         if (n->spaces[i].store != NULL) {
+            lotus_tables_deinit(n, (uint8_t)i);
             store_destroy(n->spaces[i].store);
             if (n->spaces[i].directory != NULL) {
                 store_destroy(n->spaces[i].directory);

@@ -1,5 +1,6 @@
 /* A worker's poll: mail, frames, control, requests, timers, operations that can go on, background
  * work, then everything leaves. No system call, no lock but buckets'. */
+#include "node/lotus.h"
 #include "node/own.h"
 
 #include "base/assert.h"
@@ -46,7 +47,7 @@ static bool has_mail(struct worker *w)
            atomic_load_explicit(&w->ping, memory_order_acquire) ||
            atomic_load_explicit(&w->node->published_epoch, memory_order_acquire) != w->view.epoch ||
            aside_wanted(w) || ordered_look(w) != 0 || own_epoch_wanted(w) || own_freed_wanted(w) ||
-           (w->index == 0 && control_wanted(w));
+           (w->lotus != NULL && lotus_home_wanted(w)) || (w->index == 0 && control_wanted(w));
 }
 
 bool worker_sleep(struct worker *w)
@@ -333,6 +334,10 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
         own_poll(w);
         txn_poll(w);
     }
+    if (w->lotus != NULL) {
+        lotus_home_poll(w);
+        lotus_poll(w);
+    }
     output_flush(w);
     publish_stats(w);
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
@@ -368,6 +373,9 @@ uint64_t worker_deadline(const struct worker *w)
     uint64_t due = wheel_deadline(&w->wheel);
     if (n->owned != 0) {
         due = sooner(due, sooner(own_deadline(w), txn_deadline(w)));
+    }
+    if (w->lotus != NULL) {
+        due = sooner(due, sooner(lotus_deadline(w), lotus_home_deadline(w)));
     }
     if (w->index == 0) {
         if (n->wipe || n->left) {

@@ -52,6 +52,7 @@ struct cluster {
     bool cut[CLUSTER_NODES_MAX][CLUSTER_NODES_MAX];
     uint64_t now_us;
     uint64_t wall_ms;
+    uint64_t ahead_ms; /* modulo 2^64 */
     bool threads;
     struct random random;
     /* cluster_call */
@@ -443,6 +444,12 @@ uint64_t *cluster_wall_ms(struct cluster *c)
     return &c->wall_ms;
 }
 
+void cluster_calendar(struct cluster *c, int64_t ms)
+{
+    c->ahead_ms += (uint64_t)ms;
+    c->wall_ms += (uint64_t)ms;
+}
+
 /* ---- Virtual time ---- */
 
 static void poll_node(struct cluster *c, uint32_t i)
@@ -477,7 +484,7 @@ void cluster_step(struct cluster *c, uint64_t us)
         }
     }
     c->now_us += us;
-    c->wall_ms = 1700000000000u + c->now_us / 1000;
+    c->wall_ms = 1700000000000u + c->now_us / 1000 + c->ahead_ms;
 }
 
 void cluster_until(struct cluster *c, bool (*done)(struct cluster *c, void *context), void *context,

@@ -66,7 +66,9 @@ void cluster_until(struct cluster *c, bool (*done)(struct cluster *c, void *cont
 /* All configured, live nodes serve in one view. */
 bool cluster_serving(struct cluster *c, void *context);
 uint64_t cluster_now(const struct cluster *c);
+/* Good until the next step; cluster_calendar moves it for longer, forwards or backwards. */
 uint64_t *cluster_wall_ms(struct cluster *c);
+void cluster_calendar(struct cluster *c, int64_t ms);
 
 /* The process dies: its frames are lost, its clients hear nothing. */
 void cluster_kill(struct cluster *c, uint32_t node);

@@ -1,0 +1,438 @@
+/* Lotus on real nodes: operations give what they do elsewhere, wherever they run and however their
+ * messages are cut; ranges see no phantoms; money stays the same, whoever dies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "engine/lotus/lotus.h"
+#include "support/node_bank.h"
+
+#define SECOND 1000000u
+
+static struct bytes text(const char *s)
+{
+    return bytes_of(s, (uint32_t)strlen(s));
+}
+
+static struct cluster_config config_of(uint32_t nodes, uint32_t workers,
+                                       const struct lotus_config *lotus)
+{
+    struct cluster_config config = {
+        .nodes = nodes, .ops = &lotus_ops, .engine = lotus, .seed = 5 + nodes};
+    for (uint32_t i = 0; i < nodes; i++) {
+        config.workers[i] = workers;
+    }
+    return config;
+}
+
+/* What configurations there are, one after the other: policies, and every way to cut messages. */
+static struct lotus_config variant(uint32_t i)
+{
+    return (struct lotus_config){
+        .lock.policy = (uint8_t)(i % LOCK_POLICIES),
+        .one_trip_off = (i & 1) != 0,
+        .one_at_a_time = (i & 2) != 0,
+        .hints_off = (i & 4) != 0,
+    };
+}
+#define VARIANTS 6u
+
+static struct cluster *start(uint32_t nodes, uint32_t workers, const struct lotus_config *lotus)
+{
+    struct cluster_config config = config_of(nodes, workers, lotus);
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
+    return c;
+}
+
+static struct cluster_answer call(struct cluster *c, uint32_t node, uint8_t kind, const char *key,
+                                  const char *value)
+{
+    struct op op = {.kind = kind, .key = text(key), .value = text(value)};
+    return cluster_call_at(c, node, node % cluster_workers(c, node), &op);
+}
+
+static void holds(struct cluster *c, uint32_t node, const char *key, const char *value)
+{
+    struct cluster_answer a = call(c, node, OP_GET, key, "");
+    assert_int_equal(a.kind, value == NULL ? ANSWER_NIL : ANSWER_VALUE);
+    if (value != NULL) {
+        assert_int_equal(a.n, strlen(value));
+        assert_memory_equal(a.value, value, a.n);
+    }
+}
+
+static struct cluster_txn_answer transact(struct cluster *c, uint32_t node, const struct op *ops,
+                                          uint32_t ops_n, uint32_t flags)
+{
+    struct txn_request txn = {.ops = ops, .ops_n = ops_n, .flags = flags};
+    return cluster_transact(c, node, 0, &txn);
+}
+
+static uint64_t sum_stats(struct cluster *c, uint32_t nodes, size_t offset)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct node_stats s;
+        node_stats(cluster_node(c, i), &s);
+        sum += *(const uint64_t *)(const void *)((const char *)&s + offset);
+    }
+    return sum;
+}
+#define STATS(c, nodes, name) sum_stats(c, nodes, offsetof(struct node_stats, name))
+
+/* ---- Single keys ---- */
+
+static void single_operations_anywhere(void **state)
+{
+    static const uint32_t nodes[VARIANTS] = {1, 2, 3, 5, 3, 2};
+    (void)state;
+    for (uint32_t i = 0; i < VARIANTS; i++) {
+        uint32_t n = nodes[i];
+        struct lotus_config lotus = variant(i);
+        struct cluster *c = start(n, 1 + i % 2, &lotus);
+        for (uint32_t k = 0; k < 8; k++) {
+            char key[16];
+            (void)snprintf(key, sizeof key, "key-%u", k);
+            holds(c, 0, key, NULL);
+            assert_int_equal(call(c, k % n, OP_SET, key, "one").kind, ANSWER_OK);
+            assert_int_equal(call(c, (k + 1) % n, OP_APPEND, key, "+two").number, 7);
+            for (uint32_t at = 0; at < n; at++) {
+                holds(c, at, key, "one+two");
+            }
+            assert_int_equal(call(c, (k + 2) % n, OP_DELETE, key, "").number, 1);
+            assert_int_equal(call(c, k % n, OP_DELETE, key, "").number, 0);
+            holds(c, (k + 1) % n, key, NULL);
+        }
+        assert_int_equal(STATS(c, n, lotus_whole) == 0, lotus.one_trip_off);
+        assert_true(STATS(c, n, lotus_transactions) >= 8 * 5);
+        cluster_destroy(c);
+    }
+}
+
+static void values_large_and_too_large(void **state)
+{
+    (void)state;
+    static char big[(1u << 20) + 1];
+    struct lotus_config lotus = {.lock.policy = LOCK_WAIT_DIE};
+    struct cluster *c = start(3, 1, &lotus);
+    memset(big, 'x', sizeof big);
+    for (uint32_t k = 0; k < 6; k++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "key-%u", k);
+        struct op set = {.kind = OP_SET, .key = text(key), .value = bytes_of(big, 1u << 20)};
+        assert_int_equal(cluster_call(c, k % 3, &set).kind, ANSWER_OK);
+        assert_int_equal(call(c, (k + 1) % 3, OP_STRLEN, key, "").number, 1 << 20);
+        struct cluster_answer a = call(c, k % 3, OP_APPEND, key, "y");
+        assert_int_equal(a.kind, ANSWER_ERROR);
+        assert_int_equal(a.number, HK_ERR_TOOBIG);
+        set.value = bytes_of(big, sizeof big);
+        a = cluster_call(c, k % 3, &set);
+        assert_int_equal(a.number, HK_ERR_TOOBIG);
+        assert_int_equal(call(c, (k + 2) % 3, OP_STRLEN, key, "").number, 1 << 20);
+    }
+    cluster_destroy(c);
+}
+
+/* ---- Lists of operations ---- */
+
+static void lists(struct cluster *c, uint32_t nodes)
+{
+    struct op set[] = {{.kind = OP_SET, .key = text("a"), .value = text("1")},
+                       {.kind = OP_SET, .key = text("b"), .value = text("2")},
+                       {.kind = OP_SET, .key = text("c"), .value = text("3")},
+                       {.kind = OP_APPEND, .key = text("a"), .value = text("0")}};
+    struct cluster_txn_answer a = transact(c, 0, set, 4, 0);
+    assert_int_equal(a.kind, ANSWER_OK);
+    assert_int_equal(a.n, 4);
+    assert_int_equal(a.answers[3].number, 2);
+    assert_true(a.answers[0].version != 0 && a.answers[0].version == a.answers[3].version);
+    for (uint32_t at = 0; at < nodes; at++) {
+        holds(c, at, "a", "10");
+        holds(c, at, "c", "3");
+    }
+    /* One that does not apply undoes all, and lets go of all, what is new included. */
+    struct op nx[] = {{.kind = OP_SET, .key = text("d"), .value = text("4"), .flags = OPF_NX},
+                      {.kind = OP_SET, .key = text("e"), .value = text("5"), .flags = OPF_NX},
+                      {.kind = OP_SET, .key = text("b"), .value = text("9"), .flags = OPF_NX}};
+    a = transact(c, 1 % nodes, nx, 3, TXN_ALL);
+    assert_int_equal(a.kind, ANSWER_NUMBER);
+    holds(c, 2 % nodes, "d", NULL);
+    holds(c, 0, "e", NULL);
+    assert_int_equal(call(c, 2 % nodes, OP_SET, "d", "x").kind, ANSWER_OK);
+    struct op some[] = {{.kind = OP_SET, .key = text("a"), .value = text("7")},
+                        {.kind = OP_DELETE, .key = text("nothing")},
+                        {.kind = OP_SET, .key = text("c"), .value = text("8"), .flags = OPF_NX},
+                        {.kind = TXN_OP_COPY, .key = text("b"), .arg = text("copy")},
+                        {.kind = TXN_OP_RENAME, .key = text("d"), .arg = text("moved")}};
+    a = transact(c, 2 % nodes, some, 5, 0);
+    assert_int_equal(a.kind, ANSWER_OK);
+    assert_int_equal(a.answers[1].number, 0);
+    assert_int_equal(a.answers[2].kind, ANSWER_NIL);
+    assert_int_equal(a.answers[3].number, 1);
+    assert_int_equal(a.answers[4].kind, ANSWER_OK);
+    for (uint32_t at = 0; at < nodes; at++) {
+        holds(c, at, "copy", "2");
+        holds(c, at, "moved", "x");
+        holds(c, at, "d", NULL);
+        assert_int_equal(call(c, at, OP_SET, "c", "again").kind, ANSWER_OK);
+        assert_int_equal(call(c, at, OP_SET, "nothing", "now").kind, ANSWER_OK);
+    }
+}
+
+static void lists_over_several_servers(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < VARIANTS; i++) {
+        struct lotus_config lotus = variant(i);
+        uint32_t nodes = i % 2 == 0 ? 3 : 5;
+        struct cluster *c = start(nodes, 1 + i % 2, &lotus);
+        lists(c, nodes);
+        cluster_destroy(c);
+    }
+}
+
+static void watches_hold_or_not(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct lotus_config lotus = variant(i);
+        struct cluster *c = start(3, 1, &lotus);
+        struct op get[] = {{.kind = OP_GET, .key = text("a")}, {.kind = OP_GET, .key = text("b")}};
+        assert_int_equal(call(c, 0, OP_SET, "a", "1").kind, ANSWER_OK);
+        struct cluster_txn_answer seen = transact(c, 0, get, 2, TXN_ABSENCE);
+        assert_int_equal(seen.kind, ANSWER_OK);
+        assert_int_equal(seen.answers[1].version, TXN_ABSENT);
+        struct txn_watch watches[] = {{.key = text("a"), .version = seen.answers[0].version},
+                                      {.key = text("b"), .version = seen.answers[1].version}};
+        struct op set = {.kind = OP_SET, .key = text("sum"), .value = text("1")};
+        struct txn_request txn = {.ops = &set, .ops_n = 1, .watches = watches, .watches_n = 2};
+        assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_OK);
+        assert_int_equal(call(c, 2, OP_SET, "b", "2").kind, ANSWER_OK);
+        set.value = text("2");
+        assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_NIL);
+        /* It has come and gone: not what was seen. */
+        assert_int_equal(call(c, 2, OP_DELETE, "b", "").number, 1);
+        assert_int_equal(cluster_transact(c, 0, 0, &txn).kind, ANSWER_NIL);
+        watches[1].version = 0;
+        assert_int_equal(cluster_transact(c, 0, 0, &txn).kind, ANSWER_OK);
+        assert_int_equal(call(c, 2, OP_SET, "a", "1").kind, ANSWER_OK);
+        assert_int_equal(cluster_transact(c, 0, 0, &txn).kind, ANSWER_NIL);
+        holds(c, 2, "sum", "2");
+        cluster_destroy(c);
+    }
+}
+
+/* ---- Ranges ---- */
+
+/* The keys of a range's answer, with blanks between them. */
+static const char *keys_of(const struct cluster_op_answer *a)
+{
+    static char out[512];
+    struct bytes rest = bytes_of(a->value, a->n), key, value;
+    size_t n = 0;
+    assert_int_equal(a->kind, ANSWER_PAIRS);
+    int64_t pairs = 0;
+    while (txn_pair_take(&rest, &key, &value)) {
+        n += (size_t)snprintf(out + n, sizeof out - n, n > 0 ? " %.*s" : "%.*s", (int)key.n,
+                              (const char *)key.at);
+        pairs++;
+    }
+    assert_int_equal(rest.n, 0);
+    assert_int_equal(pairs, a->number);
+    out[n] = 0;
+    return out;
+}
+
+static struct op range_of(uint8_t kind, const char *from, const char *to, int64_t limit,
+                          uint16_t flags)
+{
+    return (struct op){
+        .kind = kind, .key = text(from), .arg = text(to), .number = limit, .flags = flags};
+}
+
+static void fill_rows(struct cluster *c, uint32_t nodes, const char *prefix)
+{
+    for (uint32_t i = 0; i < 20; i++) {
+        char key[24];
+        (void)snprintf(key, sizeof key, "%s%02u", prefix, i);
+        assert_int_equal(call(c, i % nodes, OP_SET, key, key).kind, ANSWER_OK);
+    }
+}
+
+static void ranges(struct cluster *c, uint32_t nodes, const char *p)
+{
+    char from[24], to[24], third[24], want[128];
+    fill_rows(c, nodes, p);
+    (void)snprintf(from, sizeof from, "%s02", p);
+    (void)snprintf(to, sizeof to, "%s07", p);
+    (void)snprintf(third, sizeof third, "%s03", p);
+    struct op ops[] = {range_of(TXN_OP_RANGE, from, to, 0, 0),
+                       range_of(TXN_OP_RANGE, from, to, 2, 0),
+                       range_of(TXN_OP_RANGE, from, to, 2, TXN_OPF_REVERSE),
+                       range_of(TXN_OP_RANGE_COUNT, from, to, 0, 0),
+                       {.kind = OP_DELETE, .key = text(third)},
+                       range_of(TXN_OP_RANGE, from, to, 2, 0),
+                       range_of(TXN_OP_RANGE_COUNT, from, to, 0, 0)};
+    struct cluster_txn_answer a = transact(c, nodes - 1, ops, 7, 0);
+    assert_int_equal(a.kind, ANSWER_OK);
+    (void)snprintf(want, sizeof want, "%s02 %s03 %s04 %s05 %s06", p, p, p, p, p);
+    assert_string_equal(keys_of(&a.answers[0]), want);
+    (void)snprintf(want, sizeof want, "%s02 %s03", p, p);
+    assert_string_equal(keys_of(&a.answers[1]), want);
+    (void)snprintf(want, sizeof want, "%s06 %s05", p, p);
+    assert_string_equal(keys_of(&a.answers[2]), want);
+    assert_int_equal(a.answers[3].number, 5);
+    (void)snprintf(want, sizeof want, "%s02 %s04", p, p);
+    assert_string_equal(keys_of(&a.answers[5]), want);
+    assert_int_equal(a.answers[6].number, 4);
+    struct op remove[] = {range_of(TXN_OP_RANGE_DELETE, from, to, 3, 0),
+                          range_of(TXN_OP_RANGE, from, to, 1, 0)};
+    a = transact(c, 0, remove, 2, 0);
+    assert_int_equal(a.kind, ANSWER_OK);
+    assert_int_equal(a.answers[0].number, 3);
+    (void)snprintf(want, sizeof want, "%s06", p);
+    assert_string_equal(keys_of(&a.answers[1]), want);
+    holds(c, 0, third, NULL);
+}
+
+static void ranges_over_all_servers(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < VARIANTS; i++) {
+        struct lotus_config lotus = variant(i);
+        uint32_t nodes = 1 + i % 3;
+        struct cluster *c = start(nodes, 1 + i % 2, &lotus);
+        ranges(c, nodes, "row-");
+        ranges(c, nodes, "{tag}:"); /* at one server */
+        struct op all = range_of(TXN_OP_RANGE_COUNT, "", "", 0, 0);
+        assert_int_equal(transact(c, 0, &all, 1, 0).answers[0].number, 2 * 16);
+        cluster_destroy(c);
+    }
+}
+
+/* A range that is watched: nothing may come into it. */
+static void phantoms_end_watched_ranges(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct lotus_config lotus = variant(i);
+        struct cluster *c = start(3, 1, &lotus);
+        fill_rows(c, 3, "row-");
+        struct op look = range_of(TXN_OP_RANGE, "row-05", "row-09", 0, 0);
+        uint64_t version = transact(c, 0, &look, 1, 0).answers[0].version;
+        assert_true(version != 0);
+        struct txn_watch watch = {
+            .key = look.key, .end = look.arg, .range = true, .version = version};
+        struct op set = {.kind = OP_SET, .key = text("sum"), .value = text("1")};
+        struct txn_request txn = {.ops = &set, .ops_n = 1, .watches = &watch, .watches_n = 1};
+        assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_OK);
+        assert_int_equal(call(c, 2, OP_SET, "row-03", "else").kind, ANSWER_OK);
+        assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_OK);
+        assert_int_equal(call(c, 2, OP_SET, "row-05x", "new").kind, ANSWER_OK);
+        assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_NIL);
+        assert_int_equal(call(c, 2, OP_DELETE, "row-05x", "").number, 1);
+        assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_OK);
+        assert_int_equal(call(c, 2, OP_SET, "row-07", "other").kind, ANSWER_OK);
+        assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_NIL);
+        cluster_destroy(c);
+    }
+}
+
+/* Rows whose deadline has passed count nowhere, however many stand in front. */
+static void expired_rows_are_absent(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct lotus_config lotus = variant(i);
+        struct cluster *c = start(3, 1, &lotus);
+        fill_rows(c, 3, "row-");
+        for (uint32_t k = 0; k < 10; k++) {
+            char key[24];
+            (void)snprintf(key, sizeof key, "row-%02u", k);
+            struct op op = {
+                .kind = OP_EXPIRE, .key = text(key), .number = (int64_t)*cluster_wall_ms(c) + 1000};
+            assert_int_equal(cluster_call(c, k % 3, &op).number, 1);
+        }
+        cluster_calendar(c, 2000);
+        struct op ops[] = {range_of(TXN_OP_RANGE, "row-", "row-99", 2, 0),
+                           range_of(TXN_OP_RANGE_COUNT, "", "", 0, 0),
+                           {.kind = OP_GET, .key = text("row-07")}};
+        struct cluster_txn_answer a = transact(c, i % 3, ops, 3, 0);
+        assert_string_equal(keys_of(&a.answers[0]), "row-10 row-11");
+        assert_int_equal(a.answers[1].number, 10);
+        assert_int_equal(a.answers[2].kind, ANSWER_NIL);
+        /* Nobody finds them afterwards whose calendar is behind. */
+        cluster_calendar(c, -2000);
+        holds(c, (i + 1) % 3, "row-07", NULL);
+        cluster_destroy(c);
+    }
+}
+
+/* ---- Money ---- */
+
+static bool idle(struct cluster *c, void *bank)
+{
+    (void)c;
+    return bank_idle(bank);
+}
+
+static void transfer(uint32_t nodes, uint32_t workers, bool ordered, uint64_t seed,
+                     const struct lotus_config *lotus)
+{
+    struct bank_config bank_config = {
+        .accounts = 12, .clients = 3, .audits = 100, .local = 300, .seed = seed};
+    struct bank *bank = bank_create(&bank_config);
+    struct cluster_config config = config_of(nodes, workers, lotus);
+    config.client = bank_client(bank);
+    config.ordered = ordered;
+    config.seed += seed;
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
+    for (uint32_t i = 0; i < nodes; i++) {
+        bank_open(bank, c, i);
+    }
+    bank_fill(bank, c);
+    bank_run(bank, true);
+    if (!ordered) {
+        cluster_disturb(c, (struct cluster_faults){.lost = 20, .doubled = 20, .hasty = 20});
+    }
+    for (uint32_t i = 0; i < 10000; i++) {
+        cluster_step(c, 20);
+    }
+    bank_run(bank, false);
+    cluster_until(c, idle, bank, 20 * SECOND);
+    struct bank_counts counts = bank_counts(bank);
+    assert_int_equal(counts.unknown + counts.unavailable + counts.lost + counts.busy, 0);
+    assert_true(counts.done > 100);
+    assert_true(counts.audits > 10);
+    assert_true(counts.conflicts > 0);
+    assert_true(STATS(c, nodes, txn_aborts) > 10);
+    cluster_destroy(c);
+    bank_destroy(bank);
+}
+
+static void money_stays_the_same(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2 * VARIANTS; i++) {
+        struct lotus_config lotus = variant(i);
+        transfer(i % 4 == 3 ? 5 : 3, 1 + i / 3 % 2, i % 2 == 0, i + 1, &lotus);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(single_operations_anywhere), cmocka_unit_test(values_large_and_too_large),
+        cmocka_unit_test(lists_over_several_servers), cmocka_unit_test(watches_hold_or_not),
+        cmocka_unit_test(ranges_over_all_servers),    cmocka_unit_test(phantoms_end_watched_ranges),
+        cmocka_unit_test(expired_rows_are_absent),    cmocka_unit_test(money_stays_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
