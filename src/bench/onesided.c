@@ -127,10 +127,14 @@ static void end(struct bench_onesided *b, struct flight *f)
 {
     HK_ASSERT(!f->txn.absent);
     f->running = false;
+    bool writes = false;
+    for (uint32_t i = 0; i < f->txn.n; i++) {
+        writes = writes || f->txn.requests[i].write;
+    }
     if (b->run != NULL) {
-        b->run->committed++;
+        b->run->committed[writes]++;
         b->run->aborted += f->txn.tries;
-        histogram_record(&b->run->latency, b->now_ns - f->begun_ns);
+        histogram_record(&b->run->latency[writes], b->now_ns - f->begun_ns);
     }
 }
 
@@ -177,7 +181,8 @@ void bench_onesided_run(struct bench_onesided *b, double warmup_s, double second
                         struct bench_onesided_run *run_out)
 {
     memset(run_out, 0, sizeof *run_out);
-    histogram_init(&run_out->latency);
+    histogram_init(&run_out->latency[0]);
+    histogram_init(&run_out->latency[1]);
     b->run = NULL;
     run_for(b, warmup_s);
     b->run = run_out;

@@ -21,9 +21,10 @@ struct bench_onesided_config {
 };
 
 struct bench_onesided_run {
-    uint64_t committed, aborted;
-    double seconds, cpu_ns;   /* of this thread */
-    struct histogram latency; /* ns, from the first start to the commit */
+    uint64_t committed[2]; /* that only read, and that write */
+    uint64_t aborted;
+    double seconds, cpu_ns;      /* of this thread */
+    struct histogram latency[2]; /* of the same, ns: from the first start to the commit */
     uint64_t verbs[VERB_KINDS], batches;
     uint64_t bytes; /* that verbs would carry both ways, values included, without headers */
 };

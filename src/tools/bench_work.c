@@ -9,9 +9,15 @@
 #include "node/engines.h"
 #include "tools/commands.h"
 
+/* Of a compute server of the one-sided baselines, as a part of the index ([L] 7.1). */
+#define CACHE 0.08
+
 struct session {
     struct bench_work_options options;
-    struct bench_cluster *clusters[BENCH_DESIGNS_MAX];
+    struct bench_cluster *clusters[BENCH_DESIGNS_MAX];  /* or ... */
+    struct bench_onesided *onesided[BENCH_DESIGNS_MAX]; /* ... of BENCH_ONE_SIDED */
+    struct bench_onesided_run onesided_run;
+    struct work *work;                /* if there is no cluster */
     struct bench_work_series *series; /* one for each design */
     struct bench_run *run;
 };
@@ -26,10 +32,70 @@ bool bench_work_asked(int argc, char **argv)
     return false;
 }
 
+/* As many servers and transactions as the clusters have; records of whole words. */
+static int make_onesided(struct session *s, uint32_t design)
+{
+    const struct bench_work_options *o = &s->options;
+    uint32_t memories = o->config.memory > 0 ? o->config.memory : o->config.nodes;
+    const struct bench_onesided_config config = {
+        .config = {.policy = o->designs[design].one_sided,
+                   .overlap = o->overlap,
+                   .value_words = (o->work.value_bytes + 7) / 8},
+        .memories = memories,
+        .computes = o->work.nodes,
+        .in_flight = o->config.in_flight * o->config.workers,
+        .requests = o->work.requests,
+        .writes_ppm = (uint32_t)(o->work.writes * 1e4),
+        .keys = {.n = (uint64_t)o->work.objects * o->work.nodes,
+                 .exponent = o->work.theta,
+                 .scramble = !o->work.neighbours,
+                 .seed = o->config.seed},
+        .cache = o->lotus.hints_off ? 0 : CACHE,
+        .seed = o->config.seed,
+    };
+    int err;
+    s->onesided[design] = bench_onesided_open(&config, &err);
+    if (s->onesided[design] == NULL) {
+        fprintf(stderr, "horkos bench: no %s: %s\n", o->designs[design].name, hk_err_text(err));
+        return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+/* The same figures as a cluster's: a verb is a message, a batch is a frame. */
+static void run_onesided(struct session *s, uint32_t design)
+{
+    struct bench_onesided_run *r = &s->onesided_run;
+    bench_onesided_run(s->onesided[design], s->options.warmup, s->options.seconds, r);
+    memset(s->run, 0, sizeof *s->run);
+    s->run->seconds = r->seconds;
+    s->run->cpu_seconds = s->run->node_seconds[0] = r->cpu_ns * 1e-9;
+    s->run->nodes = 1;
+    s->run->steps = r->committed[0] + r->committed[1];
+    s->run->ops[LOAD_READ] = r->committed[0];
+    s->run->ops[LOAD_WRITE] = r->committed[1];
+    s->run->txns[0] = s->run->succeeded[0] = r->committed[0] + r->committed[1];
+    s->run->node.txn_aborts = r->aborted;
+    s->run->node.frames_out = r->batches;
+    s->run->node.bytes_out = r->bytes;
+    for (uint32_t i = 0; i < VERB_KINDS; i++) {
+        s->run->node.messages_out += r->verbs[i];
+    }
+    s->run->latency_ns[LOAD_READ] = r->latency[0];
+    s->run->latency_ns[LOAD_WRITE] = r->latency[1];
+}
+
 static int make_clusters(struct session *s)
 {
     const struct bench_work_options *o = &s->options;
     for (uint32_t i = 0; i < o->designs_n; i++) {
+        if (o->designs[i].protocol == BENCH_ONE_SIDED) {
+            int status = make_onesided(s, i);
+            if (status != STATUS_OK) {
+                return status;
+            }
+            continue;
+        }
         struct bench_config config = o->config;
         const char *why = NULL;
         config.engine = bench_protocol_engine(o->designs[i].protocol);
@@ -64,7 +130,11 @@ static void run_all(struct session *s)
     for (uint32_t run = 0; run < o->runs; run++) {
         for (uint32_t i = 0; i < o->designs_n; i++) {
             uint32_t design = run % 2 == 0 ? i : o->designs_n - 1 - i;
-            bench_cluster_run(s->clusters[design], o->warmup, o->seconds, s->run);
+            if (s->onesided[design] != NULL) {
+                run_onesided(s, design);
+            } else {
+                bench_cluster_run(s->clusters[design], o->warmup, o->seconds, s->run);
+            }
             keep(&s->series[design], run, s->run);
         }
     }
@@ -96,13 +166,17 @@ static int measure(struct session *s)
     if (status != STATUS_OK) {
         return status;
     }
+    if (s->clusters[0] == NULL && work_create(&s->options.work, &s->work) != HK_OK) {
+        fprintf(stderr, "horkos bench: out of memory\n");
+        return STATUS_FAILED;
+    }
     run_all(s);
     bench_machine_read(&machine);
     struct bench_work_report report = {
         .options = &s->options,
         .series = s->series,
         .machine = &machine,
-        .work = bench_cluster_work(s->clusters[0]),
+        .work = s->work != NULL ? s->work : bench_cluster_work(s->clusters[0]),
     };
     if (!s->options.json) {
         bench_work_text(&report, stdout);
@@ -116,7 +190,7 @@ static int measure(struct session *s)
 
 int bench_work_command(int argc, char **argv)
 {
-    struct session s;
+    static struct session s; /* large */
     bool help = false;
     memset(&s, 0, sizeof s);
     int status = bench_work_options_parse(argc, argv, &s.options, &help);
@@ -133,7 +207,11 @@ int bench_work_command(int argc, char **argv)
     }
     for (uint32_t i = 0; i < s.options.designs_n; i++) {
         bench_cluster_destroy(s.clusters[i]);
+        if (s.onesided[i] != NULL) {
+            bench_onesided_close(s.onesided[i]);
+        }
     }
+    work_destroy(s.work);
     free(s.series);
     free(s.run);
     return status;

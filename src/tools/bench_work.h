@@ -7,17 +7,22 @@
 #include <stdio.h>
 
 #include "bench/machine.h"
+#include "bench/onesided.h"
 #include "bench/work_figures.h"
 #include "node/engines.h"
 
 #define BENCH_WORK_RUNS_MAX 100u
 
-#define BENCH_DESIGNS_MAX 16u
+#define BENCH_DESIGNS_MAX 24u
+
+/* --cc: the lock table's policies, then the one-sided baselines'. */
+#define BENCH_POLICIES (LOCK_POLICIES + ONE_POLICIES)
 
 enum bench_protocol {
-    BENCH_ZEUS,   /* objects move to where transactions need them */
-    BENCH_STATIC, /* transactions go to their objects, and are validated */
-    BENCH_LOTUS,  /* transactions ask for rows and locks of memory servers */
+    BENCH_ZEUS,      /* objects move to where transactions need them */
+    BENCH_STATIC,    /* transactions go to their objects, and are validated */
+    BENCH_LOTUS,     /* transactions ask for rows and locks of memory servers */
+    BENCH_ONE_SIDED, /* the one-sided baselines, of --cc alone */
     BENCH_PROTOCOLS
 };
 extern const char *const bench_protocol_names[BENCH_PROTOCOLS];
@@ -27,15 +32,17 @@ struct bench_design {
     char name[32];
     enum bench_protocol protocol;
     struct lotus_config lotus;
+    uint8_t one_sided; /* enum one_policy */
 };
-/* NULL past the last engine. */
+/* NULL: it has none of ours. */
 const struct engine_ops *bench_protocol_engine(enum bench_protocol protocol);
 
 struct bench_work_options {
     struct work_config work;
     struct bench_config config;      /* but for engine and work */
     bool protocols[BENCH_PROTOCOLS]; /* that were asked for */
-    bool policies[LOCK_POLICIES];    /* lotus */
+    bool policies[BENCH_POLICIES];   /* --cc */
+    bool overlap;                    /* one-sided: all requests of a transaction at once */
     struct lotus_config lotus;       /* but for the policy */
     bool increments; /* lotus: with nothing of hints and batches, then with one more each time */
     struct bench_design designs[BENCH_DESIGNS_MAX];

@@ -49,7 +49,10 @@ static const char help[] =
     "  --in-flight N         transactions in flight at each worker (64; tpcc 4)\n"
     "\n"
     "lotus\n"
-    "  --cc LIST             no_wait, wait_die, wound_wait: each is a cluster (wound_wait)\n"
+    "  --cc LIST             no_wait, wait_die, wound_wait: each is a cluster (wound_wait);\n"
+    "                        ycsb-a to -c also one_sided_no_wait, one_sided_wait_die: baselines\n"
+    "                        on one-sided verbs in shared memory (docs/ONE_SIDED.md)\n"
+    "  --overlap             one-sided: all requests of a transaction at once\n"
     "  --memory N            so many of the nodes are memory servers, the others compute servers\n"
     "                        (0: all nodes are both)\n"
     "  --one-at-a-time       no batching inside a transaction: a request, then the next\n"
@@ -98,6 +101,7 @@ enum option_id {
     OPTION_NO_HINTS,
     OPTION_ACROSS,
     OPTION_INCREMENTS,
+    OPTION_OVERLAP,
     OPTION_SECONDS,
     OPTION_WARMUP,
     OPTION_RUNS,
@@ -139,6 +143,7 @@ static const struct option long_options[] = {
     {"no-hints", no_argument, NULL, OPTION_NO_HINTS},
     {"across", no_argument, NULL, OPTION_ACROSS},
     {"increments", no_argument, NULL, OPTION_INCREMENTS},
+    {"overlap", no_argument, NULL, OPTION_OVERLAP},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"warmup", required_argument, NULL, OPTION_WARMUP},
     {"runs", required_argument, NULL, OPTION_RUNS},
@@ -148,13 +153,15 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-const char *const bench_protocol_names[BENCH_PROTOCOLS] = {
-    [BENCH_ZEUS] = "zeus", [BENCH_STATIC] = "static", [BENCH_LOTUS] = "lotus"};
+const char *const bench_protocol_names[BENCH_PROTOCOLS] = {[BENCH_ZEUS] = "zeus",
+                                                           [BENCH_STATIC] = "static",
+                                                           [BENCH_LOTUS] = "lotus",
+                                                           [BENCH_ONE_SIDED] = "one-sided"};
 
 const struct engine_ops *bench_protocol_engine(enum bench_protocol protocol)
 {
     static const struct engine_ops *const engines[BENCH_PROTOCOLS] = {&zeus_ops, &occ_ops,
-                                                                      &lotus_ops};
+                                                                      &lotus_ops, NULL};
     return engines[protocol];
 }
 
@@ -264,11 +271,11 @@ static bool parse_cluster(int id, const char *text, struct bench_work_options *o
     uint32_t index = 0;
     switch (id) {
     case OPTION_ENGINE:
-        return parse_list("--engine", text, bench_protocol_names, BENCH_PROTOCOLS, o->protocols);
+        return parse_list("--engine", text, bench_protocol_names, BENCH_ONE_SIDED, o->protocols);
     case OPTION_MODE:
         return parse_list("--mode", text, bench_protocol_names, BENCH_LOTUS, o->protocols);
     case OPTION_COMPARE:
-        return parse_list("--compare", "zeus,static", bench_protocol_names, BENCH_PROTOCOLS,
+        return parse_list("--compare", "zeus,static", bench_protocol_names, BENCH_ONE_SIDED,
                           o->protocols);
     case OPTION_NODES:
         return options_u32("bench", "--nodes", text, 1, BENCH_NODES_MAX, &c->nodes);
@@ -295,11 +302,19 @@ static bool parse_cluster(int id, const char *text, struct bench_work_options *o
     }
 }
 
+static const char *policy_names[BENCH_POLICIES];
+
+static void name_policies(void)
+{
+    memcpy(policy_names, lock_policy_names, sizeof lock_policy_names);
+    memcpy(policy_names + LOCK_POLICIES, one_policy_names, sizeof one_policy_names);
+}
+
 static bool parse_lotus(int id, const char *text, struct bench_work_options *o)
 {
     switch (id) {
     case OPTION_CC:
-        return parse_list("--cc", text, lock_policy_names, LOCK_POLICIES, o->policies);
+        return parse_list("--cc", text, policy_names, BENCH_POLICIES, o->policies);
     case OPTION_MEMORY:
         return options_u32("bench", "--memory", text, 0, BENCH_NODES_MAX, &o->config.memory);
     case OPTION_ONE_AT_A_TIME:
@@ -310,6 +325,9 @@ static bool parse_lotus(int id, const char *text, struct bench_work_options *o)
         return true;
     case OPTION_ACROSS:
         o->lotus.across = true;
+        return true;
+    case OPTION_OVERLAP:
+        o->overlap = true;
         return true;
     default:
         o->increments = true;
@@ -339,6 +357,16 @@ static bool parse_one(int id, const char *text, struct bench_work_options *o)
 }
 
 /* ---- Designs ---- */
+
+/* How many of --cc's names from `from` on, before `to`, were given. */
+static uint32_t policies_asked(const struct bench_work_options *o, uint32_t from, uint32_t to)
+{
+    uint32_t n = 0;
+    for (uint32_t i = from; i < to; i++) {
+        n += o->policies[i];
+    }
+    return n;
+}
 
 static void add_design(struct bench_work_options *o, enum bench_protocol protocol,
                        const struct lotus_config *lotus, const char *name)
@@ -372,11 +400,8 @@ static void add_lotus(struct bench_work_options *o, enum lock_policy policy, con
 /* Lotus first: it is what the others are compared with. */
 static void make_designs(struct bench_work_options *o)
 {
-    uint32_t policies = 0;
+    uint32_t policies = policies_asked(o, 0, LOCK_POLICIES);
     o->designs_n = 0;
-    for (uint32_t i = 0; i < LOCK_POLICIES; i++) {
-        policies += o->policies[i];
-    }
     for (uint32_t i = LOCK_POLICIES; o->protocols[BENCH_LOTUS] && i-- > 0;) {
         char name[24];
         snprintf(name, sizeof name, "lotus%s%s", policies > 1 ? "-" : "",
@@ -390,17 +415,48 @@ static void make_designs(struct bench_work_options *o)
             add_design(o, (enum bench_protocol)i, &o->lotus, bench_protocol_names[i]);
         }
     }
+    for (uint32_t i = 0; i < ONE_POLICIES; i++) {
+        if (o->policies[LOCK_POLICIES + i]) {
+            add_design(o, BENCH_ONE_SIDED, &o->lotus, one_policy_names[i]);
+            o->designs[o->designs_n - 1].one_sided = (uint8_t)i;
+        }
+    }
+}
+
+/* The one-sided baselines have reads and writes of whole records, and nothing else. */
+static bool fits_one_sided(const struct bench_work_options *o)
+{
+    bool asked = policies_asked(o, LOCK_POLICIES, BENCH_POLICIES) > 0;
+    bool core =
+        o->work.kind == WORK_YCSB_A || o->work.kind == WORK_YCSB_B || o->work.kind == WORK_YCSB_C;
+    if (asked && (!core || o->config.threads || o->work.requests > ONE_REQUESTS_MAX)) {
+        fprintf(stderr,
+                "horkos bench: the one-sided baselines run ycsb-a, -b and -c, without --threads, "
+                "with up to %u requests\n",
+                ONE_REQUESTS_MAX);
+        return false;
+    }
+    if (o->overlap && !asked) {
+        fprintf(stderr, "horkos bench: --overlap is for the one-sided baselines of --cc\n");
+        return false;
+    }
+    return true;
 }
 
 static bool fits_protocols(struct bench_work_options *o)
 {
     bool others = o->protocols[BENCH_ZEUS] || o->protocols[BENCH_STATIC];
-    bool asked = o->policies[0] || o->policies[1] || o->policies[2] || o->increments ||
-                 o->lotus.one_at_a_time || o->lotus.hints_off || o->lotus.across ||
-                 o->config.memory > 0;
-    if (!o->protocols[BENCH_LOTUS] && !others) {
+    bool named = policies_asked(o, 0, LOCK_POLICIES) > 0;
+    bool asked = named || o->increments || o->lotus.one_at_a_time || o->lotus.hints_off ||
+                 o->lotus.across || o->config.memory > 0;
+    bool one_sided = policies_asked(o, LOCK_POLICIES, BENCH_POLICIES) > 0;
+    o->protocols[BENCH_ONE_SIDED] = one_sided;
+    if (!o->protocols[BENCH_LOTUS] && !others && (asked || !one_sided)) {
         o->protocols[work_scans(o->work.kind) || asked ? BENCH_LOTUS : BENCH_ZEUS] = true;
         others = o->protocols[BENCH_ZEUS];
+    }
+    if (!fits_one_sided(o)) {
+        return false;
     }
     if (others && work_scans(o->work.kind)) {
         fprintf(stderr, "horkos bench: %s reads ranges: only lotus has them\n",
@@ -419,7 +475,7 @@ static bool fits_protocols(struct bench_work_options *o)
         fprintf(stderr, "horkos bench: --increments has these one after the other\n");
         return false;
     }
-    if (o->protocols[BENCH_LOTUS] && !o->policies[0] && !o->policies[1] && !o->policies[2]) {
+    if (o->protocols[BENCH_LOTUS] && !named) {
         o->policies[LOCK_WOUND_WAIT] = true;
     }
     return true;
@@ -473,6 +529,7 @@ int bench_work_options_parse(int argc, char **argv, struct bench_work_options *o
     o->seconds = 2.0;
     o->warmup = 0.5;
     o->runs = 5;
+    name_policies();
     /* Also where a value is due: `horkos bench --workload --help`. */
     *help_out = asks_for_help(argc, argv);
     if (*help_out) {

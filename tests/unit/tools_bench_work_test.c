@@ -120,6 +120,24 @@ static void lotus_is_many_designs(void **state)
     assert_true(o.work.warehouses == 5 && o.work.customers == 60 && o.work.objects == 300);
 }
 
+static void one_sided_baselines_are_designs(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--workload ycsb-a --cc one_sided_wait_die"), STATUS_OK);
+    assert_names((const char *const[]){"one_sided_wait_die", NULL});
+    assert_int_equal(o.designs[0].protocol, BENCH_ONE_SIDED);
+    assert_int_equal(o.designs[0].one_sided, ONE_WAIT_DIE);
+    assert_int_equal(parse("--workload ycsb-b --cc wait_die,one_sided_no_wait,one_sided_wait_die "
+                           "--overlap --memory 1"),
+                     STATUS_OK);
+    assert_names((const char *const[]){"lotus", "one_sided_no_wait", "one_sided_wait_die", NULL});
+    assert_true(o.overlap && o.config.memory == 1);
+    assert_int_equal(parse("--workload ycsb-e --cc one_sided_no_wait"), STATUS_USAGE);
+    assert_int_equal(parse("--workload smallbank --cc one_sided_no_wait"), STATUS_USAGE);
+    assert_int_equal(parse("--workload ycsb-a --cc one_sided_no_wait --threads"), STATUS_USAGE);
+    assert_int_equal(parse("--workload ycsb-a --cc wait_die --overlap"), STATUS_USAGE);
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
     (void)state;
@@ -161,6 +179,7 @@ int main(void)
         cmocka_unit_test(defaults_are_the_workloads),
         cmocka_unit_test(every_option),
         cmocka_unit_test(lotus_is_many_designs),
+        cmocka_unit_test(one_sided_baselines_are_designs),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
