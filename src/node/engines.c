@@ -5,8 +5,8 @@
 #include "engine/galene/messages.h"
 #include "node/node.h"
 
-static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops, &galene_ops,
-                                                   &zeus_ops};
+static const struct engine_ops *const engines[] = {&hermes_ops, &craq_ops, &zab_ops,
+                                                   &galene_ops, &zeus_ops, &lotus_ops};
 
 /* Several times what a move takes: so that who is refused does not ask on and on. */
 #define ZEUS_BACKOFF_US 500u

@@ -11,7 +11,7 @@ static const struct engine_ops *replicated(uint32_t i)
 {
     const struct engine_ops *engine;
     for (uint32_t e = 0; (engine = engines_at(e)) != NULL; e++) {
-        if ((engine->traits & (ENGINE_HOMED | ENGINE_OWNED)) == 0 && i-- == 0) {
+        if ((engine->traits & (ENGINE_HOMED | ENGINE_OWNED | ENGINE_TABLES)) == 0 && i-- == 0) {
             break;
         }
     }
