@@ -913,6 +913,9 @@ uint64_t move_deadline(const struct worker *w);
 /* ---- lotus_move.c: worker 0; the same where slots move as wholes ---- */
 void lotus_move_poll(struct worker *w);
 uint64_t lotus_move_deadline(const struct worker *w);
+/* LOTUS_MSG_ROWS, LOTUS_MSG_TAKEN. */
+void lotus_move_message(struct worker *w, const struct msg *msg, uint8_t from);
+void lotus_move_deinit(struct lotus_moves *m);
 
 /* ---- sweep.c: worker 0 ---- */
 void sweep_poll(struct worker *w);

@@ -37,6 +37,10 @@ bool lotus_servers(const struct worker *w, uint8_t space, nodeset *servers_out,
 /* At a memory server: whether the slot is here, and at rest. */
 bool lotus_here(const struct worker *w, uint8_t space, uint32_t slot);
 
+/* Tries that began before that version of the map, and are not prepared, have kept a slot from
+ * moving for too long. Any worker. */
+uint64_t lotus_move_wounds(const struct worker *w, uint8_t space);
+
 /* ---- lotus.c: the coordinator's side of calls ---- */
 
 extern const struct brought_ops lotus_brought;
@@ -70,5 +74,8 @@ uint64_t lotus_home_deadline(const struct worker *w);
 /* Whether other workers have woken tries of this one. */
 bool lotus_home_wanted(const struct worker *w);
 void lotus_home_check(const struct worker *w);
+/* Of the tries of that worker whose outcome is open the oldest version of the map by which one
+ * began, as of its last poll; none: of the map that it saw then. Any thread. */
+uint64_t lotus_home_oldest(const struct worker *w, uint8_t space);
 
 #endif

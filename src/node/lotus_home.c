@@ -116,7 +116,7 @@ static int make_space(struct worker *w, uint8_t space)
 static int make_home(struct lotus_home *home)
 {
     list_init(&home->runs);
-    home->value = aligned_alloc(64, STORE_INLINE_MAX);
+    home->value = aligned_alloc(64, (LOTUS_NEXT_BYTES + 63u) / 64u * 64u);
     home->ops = calloc(TXN_OPS_MAX, sizeof *home->ops);
     home->watches = calloc(TXN_OBJECTS_MAX, sizeof *home->watches);
     bool made = home->value != NULL && home->ops != NULL && home->watches != NULL;
@@ -477,7 +477,8 @@ static enum lotus_word begin(struct worker *w, struct home_space *s, const struc
     *t = (struct home_try){.name = *name,
                            .next = *bucket,
                            .work = work,
-                           .admitted = w->view.members[name->node].admitted};
+                           .admitted = w->view.members[name->node].admitted,
+                           .began = node_map_version(w->node, s->space)};
     *bucket = t;
     work->t = t;
     list_init(&t->outcome);
@@ -893,6 +894,7 @@ void lotus_home_poll(struct worker *w)
         if (s != NULL) {
             take_woken(w, s);
             end_leases(w, s);
+            home_look_at_map(w, s);
             if (w->index == 0) {
                 home_walk(w, s);
             }

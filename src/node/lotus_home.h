@@ -67,6 +67,7 @@ struct home_try {
     uint8_t counted;   /* its state as of the statistics */
     uint32_t admitted; /* epoch that admitted its coordinator's process */
     uint32_t epoch;    /* in which PREPARE was sent: its participants were members then */
+    uint64_t began;    /* version of the map then */
 };
 
 /* What is known of a coordinator. */
@@ -94,13 +95,14 @@ struct home_space {
     bool walk_deadlines; /* this pass has met one */
     uint64_t walk_due_us;
     uint8_t space;
+    _Atomic uint64_t oldest;           /* lotus_home_oldest */
     _Atomic(struct home_work *) woken; /* a stack; pushed by any worker, emptied by this one */
 };
 
 /* Of a worker. */
 struct lotus_home {
     struct home_space *spaces[SPACES_MAX];
-    uint8_t *value; /* of a row: STORE_INLINE_MAX bytes */
+    uint8_t *value; /* of a row: LOTUS_NEXT_BYTES bytes */
     /* Of WHOLE: */
     struct list_link runs; /* struct lotus_run, free ones */
     struct op *ops;        /* TXN_OPS_MAX */
@@ -156,6 +158,10 @@ void home_whole_go_on(struct worker *w, struct home_space *s, struct home_try *t
 
 void home_run_give(struct worker *w, struct lotus_run *run);
 void home_runs_free(struct worker *w);
+
+/* ---- lotus_home_map.c ---- */
+/* Says which of its tries began before the map was what it is. */
+void home_look_at_map(struct worker *w, struct home_space *s);
 
 /* ---- lotus_home_walk.c: the cleaner, expired rows; worker 0 ---- */
 void home_walk(struct worker *w, struct home_space *s);

@@ -20,6 +20,9 @@ int lotus_map_init(struct space *space)
 
 void lotus_map_deinit(struct space *space)
 {
+    if (space->moves != NULL) {
+        lotus_move_deinit(space->moves);
+    }
     free(space->moves);
     space->moves = NULL;
 }

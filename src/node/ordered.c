@@ -1,6 +1,7 @@
 /* The worker-wide flow of a space on worker 0, and the log of those engines that keep one: entries
  * are kept, taken (they step their keys), trimmed, and sent to members that lack them. What is
  * ready here worker 0 tells the other workers. */
+#include "engine/lotus/lotus.h"
 #include "node/internal.h"
 
 #include "base/assert.h"
@@ -176,6 +177,10 @@ static bool step_wide(struct worker *w, uint8_t index, enum ev_kind kind, const 
 
 void step_worker(struct worker *w, const struct msg *msg, uint8_t from)
 {
+    if (w->node->spaces[msg->space].moves != NULL && msg->kind >= LOTUS_MSG_ROWS) {
+        lotus_move_message(w, msg, from);
+        return;
+    }
     (void)step_wide(w, msg->space, EV_MSG, msg, from);
 }
 
