@@ -22,6 +22,17 @@ static inline bool bytes_equal(struct bytes a, struct bytes b)
     return a.n == b.n && (a.n == 0 || memcmp(a.at, b.at, a.n) == 0);
 }
 
+/* Less than 0, 0, or more: as memcmp, and what another begins with is less. */
+static inline int bytes_compare(struct bytes a, struct bytes b)
+{
+    uint32_t n = a.n < b.n ? a.n : b.n;
+    int order = n == 0 ? 0 : memcmp(a.at, b.at, n);
+    if (order != 0) {
+        return order;
+    }
+    return a.n < b.n ? -1 : a.n > b.n;
+}
+
 static inline void put_u16(uint8_t *p, uint16_t v)
 {
     p[0] = (uint8_t)v;

@@ -55,14 +55,14 @@ static const char *check_keys(const struct tree_node *n, struct bytes low, struc
     }
     for (uint32_t i = 0; i < count; i++) {
         struct bytes key = node_item(n, i, space[i % 2u]).key;
-        int order = before.at == NULL ? -1 : key_compare(before, key);
+        int order = before.at == NULL ? -1 : bytes_compare(before, key);
         /* A leaf's first key may be its low fence. */
         if (order > 0 || (order == 0 && (i > 0 || shape_level(shape) > 0))) {
             return "T1: keys are out of order";
         }
         before = key;
     }
-    if (high.at != NULL && before.at != NULL && key_compare(before, high) >= 0) {
+    if (high.at != NULL && before.at != NULL && bytes_compare(before, high) >= 0) {
         return "T1: a key is not below the high fence";
     }
     return NULL;

@@ -4,16 +4,6 @@
 
 #include "base/assert.h"
 
-int key_compare(struct bytes a, struct bytes b)
-{
-    uint32_t n = a.n < b.n ? a.n : b.n;
-    int order = n == 0 ? 0 : memcmp(a.at, b.at, n);
-    if (order != 0) {
-        return order;
-    }
-    return a.n < b.n ? -1 : a.n > b.n;
-}
-
 uint32_t fences_prefix(struct bytes low, struct bytes high)
 {
     uint32_t n = low.n < high.n ? low.n : high.n, i = 0;
@@ -41,8 +31,8 @@ static enum cell_order cell_compare_long(const struct tree_node *n, uint64_t see
         return CELL_CHANGED;
     }
     struct bytes own = blob_bytes(address);
-    int order = key_compare(bytes_of(own.at + prefix, own.n - prefix),
-                            bytes_of(key.at + prefix, key.n - prefix));
+    int order = bytes_compare(bytes_of(own.at + prefix, own.n - prefix),
+                              bytes_of(key.at + prefix, key.n - prefix));
     return order < 0 ? CELL_LESS : order > 0 ? CELL_MORE : CELL_EQUAL;
 }
 

@@ -260,6 +260,5 @@ struct bytes copy_key(const uint64_t *words, uint64_t shape, struct bytes low, u
 uint32_t fences_prefix(struct bytes low, struct bytes high);
 
 /* memcmp's order, a prefix before what it begins: below, equal to or above 0. */
-int key_compare(struct bytes a, struct bytes b);
 
 #endif

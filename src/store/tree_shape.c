@@ -136,7 +136,7 @@ static int split_leaf(struct split *s, struct bytes key)
     struct tree_image image;
     image_add_node(image_reset(&image), n);
     HK_ASSERT(image.n >= 2u);
-    bool behind = key_compare(image.items[image.n - 1u].key, key) < 0;
+    bool behind = bytes_compare(image.items[image.n - 1u].key, key) < 0;
     s->left_n = behind ? image.n : image_half(&image, shape_prefix(s->place->shape));
     s->right_from = s->left_n;
     int err = split_take_nodes(s);
