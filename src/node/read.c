@@ -94,11 +94,13 @@ void node_reader_follow(struct node_reader *r)
 }
 
 /* Whether a look at the store is enough: not where a majority confirms reads, nor where an engine
- * has to be asked first, or a session's order to be looked at. */
+ * has to be asked first, or a session's order to be looked at, nor where rows are read under locks.
+ */
 static bool local_space(const struct node_reader *r, uint32_t space)
 {
     const struct space *s = space < SPACES_MAX ? &r->node->spaces[space] : NULL;
     if (s == NULL || s->ops == NULL || s->async_reads || s->exclusive ||
+        (s->ops->traits & ENGINE_TABLES) != 0 ||
         ((s->ops->traits & ENGINE_READS_FOLLOW) != 0 && !r->follows)) {
         return false;
     }

@@ -9,7 +9,7 @@
 #define RESP_COMMANDS(X)                                                                           \
     X(acl) X(append) X(auth)                                                                       \
     X(client) X(command) X(config) X(copy)                                                         \
-    X(dbsize) X(debug) X(decr) X(decrby) X(del) X(delifeq) X(discard)                              \
+    X(dbsize) X(debug) X(decr) X(decrby) X(del) X(delifeq) X(delrange) X(discard)                  \
     X(echo) X(exec) X(exists) X(expire) X(expireat) X(expiretime)                                  \
     X(flushall) X(flushdb)                                                                         \
     X(get) X(getdel) X(getex) X(getrange) X(getset)                                                \
@@ -21,7 +21,8 @@
     X(object)                                                                                      \
     X(persist) X(pexpire) X(pexpireat) X(pexpiretime) X(ping) X(psetex) X(pttl)                    \
     X(quit)                                                                                        \
-    X(randomkey) X(readonly) X(readwrite) X(rename) X(renamenx) X(reset) X(role)                   \
+    X(randomkey) X(range) X(rangecount) X(readonly) X(readwrite) X(rename) X(renamenx)             \
+    X(reset) X(role)                                                                               \
     X(scan) X(select) X(set) X(setex) X(setnx) X(setrange) X(shutdown) X(slowlog) X(strlen)        \
     X(substr)                                                                                      \
     X(time) X(touch) X(ttl) X(type)                                                                \

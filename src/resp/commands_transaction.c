@@ -16,7 +16,7 @@ static void refuse(struct resp_conn *conn)
 {
     resp_out_errorf(&conn->out,
                     "ERR '%s' is not supported in space %u (engine %s): transactions are for "
-                    "spaces of the engine zeus",
+                    "spaces of the engines zeus and lotus",
                     conn->command->name, conn->space, command_engine(conn, conn->space));
 }
 

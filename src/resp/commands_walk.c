@@ -5,6 +5,7 @@
 #include "resp/glob.h"
 #include "resp/internal.h"
 #include "resp/serve_data.h"
+#include "resp/walk.h"
 
 #include "base/err.h"
 
@@ -16,25 +17,6 @@
 /* As in Redis: SCAN gives up looking for COUNT keys after so many steps for each. */
 #define STEPS_A_KEY 10u
 #define SCAN_COUNT 10u
-
-static bool can_walk(struct resp_conn *conn)
-{
-    if (conn->host->walk == NULL) {
-        conn_unavailable_error(conn);
-        return false;
-    }
-    return command_may_look(conn);
-}
-
-/* One step; sets work.ending behind the last one. */
-static void walk(struct resp_conn *conn, resp_key_fn *emit)
-{
-    struct conn_work *work = &conn->work;
-
-    work->cursor = conn->host->walk(conn->host->context, work->space, work->cursor, emit, conn);
-    work->ending = work->cursor == 0;
-    work->steps++;
-}
 
 /* ---- KEYS, SCAN ---- */
 
@@ -85,6 +67,7 @@ static bool read_pattern(struct resp_conn *conn, uint32_t index)
 static enum conn_step step_keys(struct resp_conn *conn, struct op *op_out)
 {
     struct conn_work *work = &conn->work;
+    enum conn_step step;
 
     (void)op_out;
     if (!command_may_look(conn)) {
@@ -95,7 +78,10 @@ static enum conn_step step_keys(struct resp_conn *conn, struct op *op_out)
     for (uint32_t i = 0; i < STEPS_A_SLICE && work->compared < COMPARED_A_SLICE && !work->ending &&
                          !work->keys.failed;
          i++) {
-        walk(conn, emit_match);
+        if (!walk_ready(conn, false, &step)) {
+            return step;
+        }
+        walk_step(conn, emit_match);
     }
     if (!work->ending && !work->keys.failed) {
         return STEP_AGAIN;
@@ -108,10 +94,11 @@ static enum conn_step step_keys(struct resp_conn *conn, struct op *op_out)
 
 void serve_keys(struct resp_conn *conn)
 {
-    if (!can_walk(conn) || !read_pattern(conn, 1)) {
+    if (!walk_possible(conn) || !read_pattern(conn, 1)) {
         return;
     }
     conn_work(conn, step_keys);
+    conn->work.answered = walk_answered;
     conn->work.space = conn->space;
     conn->work.any = conn_argument_is(conn, 1, "*");
 }
@@ -143,9 +130,26 @@ static void write_cursor(struct resp_conn *conn, uint64_t cursor)
     resp_out_bulk(&conn->out, bytes_of(text + at, (uint32_t)sizeof text - at));
 }
 
+/* Where the next call goes on. */
+static void write_next(struct resp_conn *conn)
+{
+    const struct resp_host *host = conn->host;
+    struct conn_work *work = &conn->work;
+    uint64_t cursor = work->cursor;
+
+    if (conn_is_ordered(conn, work->space)) {
+        struct bytes place = bytes_of(work->place.at, work->place.n);
+
+        cursor = work->ending ? 0 : host->place_keep(host->context, cursor, place);
+        conn->out.failed = conn->out.failed || (cursor == 0 && !work->ending);
+    }
+    write_cursor(conn, cursor);
+}
+
 static enum conn_step step_scan(struct resp_conn *conn, struct op *op_out)
 {
     struct conn_work *work = &conn->work;
+    enum conn_step step;
 
     (void)op_out;
     if (!command_may_look(conn)) {
@@ -162,11 +166,14 @@ static enum conn_step step_scan(struct resp_conn *conn, struct op *op_out)
                 return STEP_DONE;
             }
             resp_out_array(&conn->out, 2);
-            write_cursor(conn, work->cursor);
+            write_next(conn);
             write_keys(conn);
             return STEP_DONE;
         }
-        walk(conn, emit_match);
+        if (!walk_ready(conn, false, &step)) {
+            return step;
+        }
+        walk_step(conn, emit_match);
     }
     return STEP_AGAIN;
 }
@@ -204,11 +211,36 @@ static bool read_scan_options(struct resp_conn *conn, struct conn_work *options)
     return true;
 }
 
+/* The reply is written. */
+static enum conn_step step_done(struct resp_conn *conn, struct op *op_out)
+{
+    (void)conn, (void)op_out;
+    return STEP_DONE;
+}
+
+/* SCAN in a space whose keys have an order goes on where its cursor's place is. */
+static void find_place(struct resp_conn *conn)
+{
+    const struct resp_host *host = conn->host;
+    struct conn_work *work = &conn->work;
+
+    if (host->place_keep == NULL || host->place_find == NULL) {
+        conn_unavailable_error(conn);
+    } else if (work->cursor == 0 || host->place_find(host->context, work->cursor, &work->place)) {
+        return;
+    } else {
+        resp_out_error(&conn->out, "ERR this cursor is not known here (any more): cursors of this "
+                                   "space are good at the node that told them, for a while; "
+                                   "begin with 0");
+    }
+    work->step = step_done;
+}
+
 void serve_scan(struct resp_conn *conn)
 {
     struct conn_work options = {.limit = SCAN_COUNT, .any = true};
 
-    if (!can_walk(conn)) {
+    if (!walk_possible(conn)) {
         return;
     }
     if (!read_cursor(conn_argument(conn, 1), &options.cursor)) {
@@ -219,12 +251,16 @@ void serve_scan(struct resp_conn *conn)
         return;
     }
     conn_work(conn, step_scan);
+    conn->work.answered = walk_answered;
     conn->work.space = conn->space;
     conn->work.cursor = options.cursor;
     conn->work.limit = options.limit;
     conn->work.at = options.at;
     conn->work.any = options.any;
     conn->work.none = options.none;
+    if (conn_is_ordered(conn, conn->space)) {
+        find_place(conn);
+    }
 }
 
 /* ---- RANDOMKEY ---- */
@@ -254,7 +290,7 @@ static enum conn_step step_randomkey(struct resp_conn *conn, struct op *op_out)
         return STEP_DONE;
     }
     for (uint32_t i = 0; i < STEPS_A_SLICE; i++) {
-        walk(conn, emit_random);
+        walk_step(conn, emit_random);
         if (work->count > 0) {
             if (keys_fit(conn)) {
                 resp_out_raw(&conn->out, bytes_of(work->keys.at, work->keys.n));
@@ -272,10 +308,11 @@ static enum conn_step step_randomkey(struct resp_conn *conn, struct op *op_out)
 
 void serve_randomkey(struct resp_conn *conn)
 {
-    if (!can_walk(conn)) {
+    if (!walk_possible(conn)) {
         return;
     }
-    conn_work(conn, step_randomkey);
+    conn_work(conn, conn_is_ordered(conn, conn->space) ? walk_random : step_randomkey);
+    conn->work.answered = walk_answered;
     conn->work.space = conn->space;
     conn->work.cursor = conn->host->random(conn->host->context);
 }
@@ -293,6 +330,11 @@ static void emit_deleted(void *context, struct bytes key)
     work->found++;
 }
 
+static void emit_nothing(void *context, struct bytes key)
+{
+    (void)context, (void)key;
+}
+
 static struct bytes next_deleted(struct conn_work *work)
 {
     uint32_t n = 0;
@@ -306,8 +348,13 @@ static struct bytes next_deleted(struct conn_work *work)
     return key;
 }
 
-static void flush_answered(struct resp_conn *conn, const struct answer *answer)
+static void flush_answered(struct resp_conn *conn, const struct answer *answer,
+                           const struct resp_results *results)
 {
+    if (conn->work.txn != NULL) {
+        walk_answered(conn, answer, results);
+        return;
+    }
     if (answer->kind == ANSWER_ERROR && conn->work.error == HK_OK) {
         conn->work.error = (int)answer->number;
         conn->work.error_slot = answer->slot;
@@ -327,6 +374,7 @@ static void next_space(struct resp_conn *conn)
         }
     }
     work->ending = work->space > work->to;
+    resp_out_reset(&work->place);
 }
 
 /* Deletes what the last steps found, and looks for more once all of it is answered: the bytes of
@@ -334,6 +382,7 @@ static void next_space(struct resp_conn *conn)
 static enum conn_step step_flush(struct resp_conn *conn, struct op *op_out)
 {
     struct conn_work *work = &conn->work;
+    enum conn_step step;
 
     if (work->keys.failed && work->error == HK_OK) {
         work->error = HK_ERR_NOMEM;
@@ -373,7 +422,11 @@ static enum conn_step step_flush(struct resp_conn *conn, struct op *op_out)
         if (work->space > work->to) {
             break;
         }
-        walk(conn, emit_deleted);
+        /* In an ordered space what is met is deleted in the same step. */
+        if (conn_is_ordered(conn, work->space) && !walk_ready(conn, true, &step)) {
+            return step;
+        }
+        walk_step(conn, conn_is_ordered(conn, work->space) ? emit_nothing : emit_deleted);
     }
     if (work->space <= work->to || work->found > 0) {
         return STEP_AGAIN;
@@ -390,11 +443,12 @@ static void flush(struct resp_conn *conn, uint32_t space, uint32_t to)
         conn_syntax_error(conn);
         return;
     }
-    if (!can_walk(conn)) {
+    if (!walk_possible(conn)) {
         return;
     }
     conn_work(conn, step_flush);
     conn->work.answered = flush_answered;
+    conn->work.deletes = true;
     conn->work.space = space;
     conn->work.to = to;
 }

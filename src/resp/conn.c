@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "resp/multi.h"
+#include "resp/walk.h"
 
 /* So much unparsed input is enough for a while. */
 #define INPUT_ENOUGH (1024u * 1024u)
@@ -62,7 +63,7 @@ void resp_conn_destroy(struct resp_conn *conn)
     }
     resp_parser_deinit(&conn->parser);
     resp_out_deinit(&conn->out);
-    resp_out_deinit(&conn->work.keys);
+    walk_forget(conn);
     for (uint32_t i = 0; i < conn->flights_n; i++) {
         uint32_t at = (conn->flights_at + i) & (conn->flights_capacity - 1);
 
@@ -307,6 +308,7 @@ uint32_t resp_conn_in_flight(const struct resp_conn *conn)
 uint64_t resp_conn_bytes_held(const struct resp_conn *conn)
 {
     return sizeof *conn + conn->input_capacity + conn->out.capacity + conn->work.keys.capacity +
+           conn->work.place.capacity + conn->work.piece.capacity +
            conn->parser.capacity * sizeof conn->parser.args[0] +
            conn->flights_capacity * sizeof conn->flights[0] + strlen(conn->address) +
            strlen(conn->local) + 2 + conn->txn_bytes +

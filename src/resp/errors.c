@@ -101,7 +101,16 @@ void conn_several_keys_error(struct resp_conn *conn)
 {
     resp_out_errorf(&conn->out,
                     "ERR '%s' over several keys would not be atomic in space %u (engine %s); "
-                    "that is for spaces of the engine zeus; nothing changed",
+                    "that is for spaces of the engines zeus and lotus; nothing changed",
+                    conn_command_name(conn, conn->command), conn->space,
+                    command_engine(conn, conn->space));
+}
+
+void conn_no_order_error(struct resp_conn *conn)
+{
+    resp_out_errorf(&conn->out,
+                    "ERR '%s' is not supported in space %u (engine %s): keys have an order in "
+                    "spaces of the engine lotus",
                     conn_command_name(conn, conn->command), conn->space,
                     command_engine(conn, conn->space));
 }
@@ -109,6 +118,10 @@ void conn_several_keys_error(struct resp_conn *conn)
 #define PARTLY " (for one key; others of the command may be changed)"
 
 /* Redis's own texts all mean that nothing changed. */
+#define TOO_WIDE                                                                                   \
+    "ERR the range is too large for one step, which meets at most 65535 keys and 64 MiB: give a "  \
+    "LIMIT; nothing changed"
+
 static const char *operation_text(int error, uint8_t op_kind)
 {
     switch (error) {
@@ -121,7 +134,9 @@ static const char *operation_text(int error, uint8_t op_kind)
         return op_kind == OP_ADD_FLOAT ? "ERR increment would produce NaN or Infinity"
                                        : "ERR increment or decrement would overflow";
     case HK_ERR_TOOBIG:
-        return "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+        return op_kind >= TXN_OP_RANGE
+                   ? TOO_WIDE
+                   : "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
     case HK_ERR_UNAVAILABLE:
         return "CLUSTERDOWN this node has no majority behind it; nothing changed";
     case HK_ERR_LOADING:
@@ -158,7 +173,8 @@ void conn_answer_error(struct resp_conn *conn, const struct answer *answer, uint
 
     if (answer->number == HK_ERR_NOTFOUND && op_kind == TXN_OP_RENAME) {
         resp_out_error(out, "ERR no such key");
-    } else if (answer->number == HK_ERR_LOSTSLOT && conn_has_transactions(conn)) {
+    } else if (answer->number == HK_ERR_LOSTSLOT && conn_has_transactions(conn) &&
+               !conn_is_ordered(conn, conn->space)) {
         resp_out_errorf(out,
                         "LOST the nodes that had this key are gone, and the key with them; nothing "
                         "changed%s",

@@ -72,6 +72,15 @@ struct resp_host {
     const char *(*engine)(void *context, uint32_t space);
     /* Whether that engine has transactions: then txn_request is understood there. NULL: none. */
     bool (*transactions)(void *context, uint32_t space);
+    /* Whether its keys have an order, so that transactions there may have ranges. Then they are
+     * walked by ranges instead of `walk`. NULL: none. */
+    bool (*ordered)(void *context, uint32_t space);
+    /* Places in that order that SCAN tells as numbers. keep: a number for the place behind `key`,
+     * from 1 to 2^53 - 1 (clients take it for a double), instead of `cursor`'s (0: a new one);
+     * 0: no memory. find: writes the key of a number that was given here and is not forgotten to
+     * `key`, false: there is none. Who scans on is remembered longer than who does not. */
+    uint64_t (*place_keep)(void *context, uint64_t cursor, struct bytes key);
+    bool (*place_find)(void *context, uint64_t cursor, struct resp_out *key);
     /* Number of this node, or -1; on how many other nodes every acknowledged write of a space is:
      * its live replicas less one, or 0 where a key has but one copy. */
     int (*node)(void *context);

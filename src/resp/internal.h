@@ -89,13 +89,16 @@ enum conn_state {
 
 /* One slice of long work. STEP_OPERATION hands out *op_out, whose bytes stay good until the next
  * resp_conn_feed and whose answer is given to conn->work.answered (errors included); not while
- * conn->may_update is false, if it updates, nor while conn_has_room is false. */
-enum conn_step { STEP_DONE, STEP_AGAIN, STEP_OPERATION, STEP_WAIT };
+ * conn->may_update is false, if it updates, nor while conn_has_room is false. STEP_TRANSACTION does
+ * the same with conn->work.txn, which is sealed and goes to multi_over once it is answered. */
+enum conn_step { STEP_DONE, STEP_AGAIN, STEP_OPERATION, STEP_TRANSACTION, STEP_WAIT };
 typedef enum conn_step conn_step_fn(struct resp_conn *conn, struct op *op_out);
 
 struct conn_work {
     conn_step_fn *step;
-    void (*answered)(struct resp_conn *conn, const struct answer *answer);
+    void (*answered)(struct resp_conn *conn, const struct answer *answer,
+                     const struct resp_results *results);
+    struct conn_txn *txn; /* handed out, or about to be */
     uint64_t cursor;
     uint64_t count;       /* keys that were seen */
     uint64_t limit;       /* enough of them */
@@ -112,6 +115,11 @@ struct conn_work {
     uint16_t error_slot;  /* ... and the answer's slot */
     struct bytes pattern; /* into the input; set anew with every slice */
     struct resp_out keys;
+    /* In spaces whose keys have an order: the walk's place and its next keys (walk.c). */
+    struct resp_out place, piece;
+    uint32_t asked; /* keys in one piece */
+    bool fetched;   /* piece is there */
+    bool deletes;   /* what is met is deleted in the same step */
 };
 
 struct resp_conn {
@@ -230,8 +238,10 @@ void conn_subcommand_error(struct resp_conn *conn);
 void conn_unknown_error(struct resp_conn *conn);
 /* A command that its host does not offer. */
 void conn_unavailable_error(struct resp_conn *conn);
-/* A command over several keys at once, in a space whose engine changes keys one by one. */
+/* A command over several keys at once, in a space whose engine changes keys one by one; one of
+ * ranges, where keys have no order. */
 void conn_several_keys_error(struct resp_conn *conn);
+void conn_no_order_error(struct resp_conn *conn);
 /* The words for an error of an operation; partly: other keys of the command may be changed. */
 void conn_operation_error(struct resp_out *out, int error, uint8_t op_kind, bool partly);
 /* The same of an ANSWER_ERROR, which may name more than the error. */
@@ -247,10 +257,12 @@ struct resp_flight *conn_operation(struct resp_conn *conn, const struct op *op,
  * error if they are too many; elsewhere they are handed out one after another as there is room. */
 void conn_operations(struct resp_conn *conn, uint32_t n, resp_operation_fn *make,
                      resp_answer_fn *answered);
-/* Starts a transaction, which is the connection's from here on, sealed. */
-void conn_transaction(struct resp_conn *conn, struct conn_txn *txn);
-/* Whether the space that is selected has transactions. */
+/* Starts a transaction, which is the connection's from here on, sealed. Returns its flight, for
+ * `answered` (of a TXN_SINGLE), a and b. */
+struct resp_flight *conn_transaction(struct resp_conn *conn, struct conn_txn *txn);
+/* Whether the space that is selected has transactions, and whether its keys have an order. */
 bool conn_has_transactions(const struct resp_conn *conn);
+bool conn_is_ordered(const struct resp_conn *conn, uint32_t space);
 /* Whether an operation, or one between two objects, may change a key, or answers a value. */
 bool conn_op_updates(const struct op *op);
 bool conn_answers_value(const struct op *op);

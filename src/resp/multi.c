@@ -70,6 +70,13 @@ bool conn_has_transactions(const struct resp_conn *conn)
     return host->transactions != NULL && host->transactions(host->context, conn->space);
 }
 
+bool conn_is_ordered(const struct resp_conn *conn, uint32_t space)
+{
+    const struct resp_host *host = conn->host;
+
+    return host->ordered != NULL && host->ordered(host->context, space);
+}
+
 bool multi_serves(const struct resp_command *command)
 {
     return command->serve == serve_exec || command->serve == serve_discard ||
@@ -369,6 +376,10 @@ void multi_error(struct resp_conn *conn, const struct answer *answer, uint8_t op
 
     switch (answer->number) {
     case HK_ERR_TOOBIG:
+        if (op_kind >= TXN_OP_RANGE) {
+            conn_answer_error(conn, answer, op_kind, false);
+            break;
+        }
         resp_out_error(out, "ERR the transaction is too large: it writes more than 64 MiB, or more "
                             "than 1024 keys; nothing changed");
         break;

@@ -53,6 +53,18 @@ const struct resp_command resp_command_del = {
     .arguments = "key...",
 };
 
+const struct resp_command resp_command_delrange = {
+    .name = "delrange",
+    .arity = -3,
+    .flags = WRITES,
+    .serve = serve_delrange,
+    .group = "generic",
+    .since = "0.1.0",
+    .complexity = "O(log(N) + M), M the keys that it deletes",
+    .summary = "Deletes the keys between two bounds; needs a space whose keys have an order.",
+    .arguments = "start end [LIMIT count]",
+};
+
 const struct resp_command resp_command_exists = {
     .name = "exists",
     .arity = -2,
@@ -210,6 +222,32 @@ const struct resp_command resp_command_randomkey = {
     .since = "1.0.0",
     .complexity = "O(1)",
     .summary = "Answers some key of the space.",
+};
+
+const struct resp_command resp_command_range = {
+    .name = "range",
+    .arity = -3,
+    .flags = READS,
+    .serve = serve_range,
+    .group = "generic",
+    .since = "0.1.0",
+    .complexity = "O(log(N) + M), M the keys that it answers",
+    .summary =
+        "Answers keys and values between two bounds, in order; needs a space whose keys have one.",
+    .arguments = "start end [LIMIT count] [REV]",
+};
+
+const struct resp_command resp_command_rangecount = {
+    .name = "rangecount",
+    .arity = 3,
+    .flags = READS,
+    .serve = serve_rangecount,
+    .group = "generic",
+    .since = "0.1.0",
+    .complexity = "O(log(N) + M), M the keys that it counts",
+    .summary =
+        "Answers how many keys are between two bounds; needs a space whose keys have an order.",
+    .arguments = "start end",
 };
 
 const struct resp_command resp_command_rename = {

@@ -1,4 +1,5 @@
-/* The functions that serve commands on keys (commands_string.c, commands_key.c, commands_walk.c).
+/* The functions that serve commands on keys (commands_string.c, commands_key.c,
+ * commands_range.c, commands_walk.c).
  * The flags that each needs in the table of command.c are said here, beyond what COMMAND tells. */
 #ifndef HORKOS_RESP_SERVE_DATA_H
 #define HORKOS_RESP_SERVE_DATA_H
@@ -15,6 +16,7 @@ resp_command_fn serve_del /* and UNLINK */, serve_exists /* and TOUCH */, serve_
     serve_pttl, serve_persist, serve_type, serve_rename, serve_renamenx, serve_copy,
     serve_object_encoding, serve_object_freq, serve_object_idletime, serve_object_refcount,
     serve_memory_usage;
+resp_command_fn serve_range, serve_rangecount, serve_delrange;
 
 /* Not RESP_DATA: barriers. */
 resp_command_fn serve_keys, serve_scan, serve_randomkey, serve_flushdb, serve_flushall,

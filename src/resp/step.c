@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "resp/serve_admin.h"
+#include "resp/walk.h"
 
 /* Commands that one call serves before it lets others run. */
 #define COMMANDS_A_CALL 128u
@@ -64,13 +65,15 @@ static bool is_unread(const struct resp_conn *conn)
 
 bool conn_op_updates(const struct op *op)
 {
-    return op->kind >= OP_KINDS || op_updates(op);
+    return op->kind >= OP_KINDS ? op->kind != TXN_OP_RANGE && op->kind != TXN_OP_RANGE_COUNT
+                                : op_updates(op);
 }
 
 bool conn_answers_value(const struct op *op)
 {
     return op->kind == OP_GET || op->kind == OP_GETEX || op->kind == OP_GETDEL ||
-           op->kind == OP_GETSET || (op->kind == OP_SET && (op->flags & OPF_GET) != 0);
+           op->kind == OP_GETSET || op->kind == TXN_OP_RANGE ||
+           (op->kind == OP_SET && (op->flags & OPF_GET) != 0);
 }
 
 static bool values_have_room(const struct resp_conn *conn)
@@ -202,7 +205,7 @@ void conn_operations(struct resp_conn *conn, uint32_t n, resp_operation_fn *make
     note_key(flight, &conn->op);
 }
 
-void conn_transaction(struct resp_conn *conn, struct conn_txn *txn)
+struct resp_flight *conn_transaction(struct resp_conn *conn, struct conn_txn *txn)
 {
     struct resp_flight *flight = push_flight(conn, 1, NULL);
 
@@ -214,6 +217,7 @@ void conn_transaction(struct resp_conn *conn, struct conn_txn *txn)
     conn->state = CONN_OPERATIONS;
     note_key(flight, txn->ops_n > 0 ? &txn->ops[0] : &conn->op);
     flight->values = txn->values;
+    return flight;
 }
 
 /* ---- The end of a command ---- */
@@ -359,6 +363,8 @@ void conn_work(struct resp_conn *conn, conn_step_fn *step)
     conn->state = CONN_WORK;
     conn->work = (struct conn_work){.step = step};
     resp_out_init(&conn->work.keys, conn->out.max);
+    resp_out_init(&conn->work.place, UINT32_MAX / 2);
+    resp_out_init(&conn->work.piece, UINT32_MAX / 2);
 }
 
 void conn_sleep(struct resp_conn *conn, uint64_t until_us, void (*woken)(struct resp_conn *conn))
@@ -587,24 +593,37 @@ static bool hand_out(struct resp_conn *conn, struct op *op_out, const struct txn
     return true;
 }
 
+static enum resp_next rest(struct resp_conn *conn)
+{
+    conn->rested = true;
+    return RESP_AGAIN;
+}
+
 /* One slice of long work; RESP_INPUT means that it is done. */
-static enum resp_next work(struct resp_conn *conn, struct op *op_out)
+static enum resp_next work(struct resp_conn *conn, struct op *op_out,
+                           const struct txn_request **txn_out)
 {
     switch (conn->work.step(conn, op_out)) {
     case STEP_OPERATION:
         HK_ASSERT(may_hand_out(conn, op_out));
         conn->in_flight++;
         return RESP_OP;
+    case STEP_TRANSACTION:
+        HK_ASSERT(conn->in_flight == 0 && (conn->may_update || !conn->work.txn->updates));
+        *op_out = (struct op){.space = (uint8_t)conn->work.space};
+        *txn_out = &conn->work.txn->request;
+        conn->in_flight++;
+        return RESP_OP;
     case STEP_WAIT:
         HK_ASSERT(conn->in_flight > 0 || !conn->may_update);
         return RESP_WAIT;
     case STEP_AGAIN:
-        return RESP_AGAIN;
+        return rest(conn);
     case STEP_DONE:
         break;
     }
     HK_ASSERT(conn->in_flight == 0);
-    resp_out_deinit(&conn->work.keys);
+    walk_forget(conn);
     conn->state = CONN_READY;
     finish_command(conn);
     return RESP_INPUT;
@@ -616,16 +635,12 @@ static enum resp_next give_up(struct resp_conn *conn)
 {
     resp_out_deinit(&conn->out);
     resp_out_deinit(&conn->work.keys);
+    resp_out_deinit(&conn->work.place);
+    resp_out_deinit(&conn->work.piece);
     conn->out.failed = true;
     conn->sent = conn->ready = 0;
     conn->state = CONN_CLOSING;
     return RESP_CLOSE;
-}
-
-static enum resp_next rest(struct resp_conn *conn)
-{
-    conn->rested = true;
-    return RESP_AGAIN;
 }
 
 enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool updates,
@@ -677,7 +692,7 @@ enum resp_next resp_conn_next(struct resp_conn *conn, uint64_t now_us, bool upda
             }
             return RESP_WAIT;
         case CONN_WORK: {
-            enum resp_next next = work(conn, op_out);
+            enum resp_next next = work(conn, op_out, txn_out);
 
             if (next != RESP_INPUT) {
                 return next;
@@ -719,7 +734,11 @@ void resp_conn_answer(struct resp_conn *conn, const struct answer *answer,
     }
     if (conn->flights_n == 0) {
         HK_ASSERT(conn->state == CONN_WORK);
-        conn->work.answered(conn, answer);
+        conn->work.answered(conn, answer, results);
+        if (conn->work.txn != NULL) {
+            multi_over(conn, conn->work.txn);
+            conn->work.txn = NULL;
+        }
         return;
     }
 

@@ -174,7 +174,7 @@ bool conn_txn_queue(struct conn_txn *txn, const struct resp_conn *conn)
 
         uint32_t at = bytes_add(&txn->bytes, argument);
 
-        if (at == UINT32_MAX) {
+        if (at == UINT32_MAX || bytes_add(&txn->bytes, bytes_of("", 1)) == UINT32_MAX) {
             return false;
         }
         words[txn->words_n++] = (struct conn_word){.at = at, .n = argument.n};

@@ -77,7 +77,8 @@ void conn_txn_destroy(struct conn_txn *txn);
 /* Memory that it holds. */
 uint64_t conn_txn_bytes(const struct conn_txn *txn);
 
-/* Adds a command with a copy of its arguments. False: no memory. */
+/* Adds a command with a copy of its arguments, a zero byte behind each: with it an argument is the
+ * key right behind itself. False: no memory. */
 bool conn_txn_queue(struct conn_txn *txn, const struct resp_conn *conn)
     __attribute__((warn_unused_result));
 /* Adds a command whose arguments nobody needs any more; NULL: no memory. */

@@ -69,7 +69,23 @@ static const char *engine(void *context, uint32_t space)
 
 static bool transactions(void *context, uint32_t space)
 {
-    return server_space_owned(server_of(context), space);
+    const struct server *s = server_of(context);
+    return server_space_owned(s, space) || server_space_ordered(s, space);
+}
+
+static bool ordered(void *context, uint32_t space)
+{
+    return server_space_ordered(server_of(context), space);
+}
+
+static uint64_t place_keep(void *context, uint64_t cursor, struct bytes key)
+{
+    return places_keep(server_of(context)->places, cursor, key);
+}
+
+static bool place_find(void *context, uint64_t cursor, struct resp_out *key)
+{
+    return places_find(server_of(context)->places, cursor, key);
 }
 
 static int node_number(void *context)
@@ -268,6 +284,9 @@ void server_host_init(struct server_worker *w)
         .spaces = spaces,
         .engine = engine,
         .transactions = transactions,
+        .ordered = ordered,
+        .place_keep = place_keep,
+        .place_find = place_find,
         .node = node_number,
         .replicas = replicas,
         .serving = serving,

@@ -24,6 +24,7 @@
 #include "resp/conn.h"
 #include "server/config.h"
 #include "server/log.h"
+#include "server/places.h"
 #include "server/registry.h"
 #include "server/server.h"
 #include "server/slowlog.h"
@@ -173,6 +174,7 @@ struct server {
     struct log *log;
     struct registry *registry;
     struct slowlog *slowlog;
+    struct places *places;
     struct gate *gate; /* under gate_lock until the gate's first callback returns */
     pthread_mutex_t gate_lock;
     int state_lock_fd;
@@ -362,6 +364,16 @@ json_t *server_owned_json(const struct node_stats *stats);
 uint32_t server_owned_replicas(const struct server *s, uint32_t space, nodeset operational);
 /* Whether there is such a space. */
 bool server_any_owned(const struct server *s);
+
+/* ---- tables.c: spaces whose rows are in ordered tables ---- */
+
+/* Whether there is such a space. */
+bool server_any_ordered(const struct server *s);
+/* HORKOS LOCKS [space], HORKOS KILL id [space]: n arguments behind the subcommand. */
+void server_reply_locks(struct server_worker *w, uint32_t selected, uint32_t n,
+                        const struct bytes *args, struct resp_out *out);
+void server_reply_kill(struct server_worker *w, uint32_t selected, uint32_t n,
+                       const struct bytes *args, struct resp_out *out);
 
 /* ---- homed.c: spaces with a map of slots, and those whose keys have homes ---- */
 

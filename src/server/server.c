@@ -166,10 +166,13 @@ static bool make_node(struct server *s)
 static bool make_shared(struct server *s)
 {
     uint8_t id[RUN_ID_BYTES / 2];
+    uint64_t random;
     randombytes_buf(id, sizeof id);
+    randombytes_buf(&random, sizeof random);
     (void)sodium_bin2hex(s->run_id, sizeof s->run_id, id, sizeof id);
     if (registry_create(&s->registry) != HK_OK ||
-        slowlog_create(s->config.slowlog_max, &s->slowlog) != HK_OK) {
+        slowlog_create(s->config.slowlog_max, &s->slowlog) != HK_OK ||
+        (s->places = places_create(s->config.id, random)) == NULL) {
         complain(s, "no memory");
         return false;
     }
@@ -414,6 +417,7 @@ static void release(struct server *s)
     if (s->slowlog != NULL) {
         slowlog_destroy(s->slowlog);
     }
+    places_destroy(s->places);
     const int fds[] = {s->signals_fd, s->events_fd, s->state_lock_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         if (fds[i] >= 0) {

@@ -35,6 +35,8 @@ void server_close(struct server *server, bool now);
 struct locals *server_locals(struct server *server);
 /* Whether the space's objects have owners: then transactions may touch them. */
 bool server_space_owned(const struct server *s, uint32_t space);
+/* Whether they are in ordered tables (ENGINE_TABLES): then it has transactions, too, and ranges. */
+bool server_space_ordered(const struct server *s, uint32_t space);
 
 /* What its program may know of a node; any thread. */
 struct server_look {

@@ -319,6 +319,11 @@ static void reply_help(struct resp_out *out)
         "OBJECT <key>",
         "    What this node knows of a key of the selected space: who owns it, who has copies.",
         "    As JSON; engine zeus only.",
+        "LOCKS [<space>]",
+        "    Who owns which locks at this memory server, and who waits for whom, as JSON.",
+        "    Of the selected space, or that one; engine lotus only.",
+        "KILL <id> [<space>]",
+        "    A transaction that HORKOS LOCKS lists begins again; not one that is prepared.",
         "KEYSLOT <key>",
         "    The hash slot of a key, as Redis Cluster computes it.",
         "LEAVE",
@@ -353,6 +358,10 @@ bool server_horkos(void *worker, uint32_t space, uint32_t n, const struct bytes 
         server_reply_degree(w, space, args[1], args[2], out);
     } else if (n == 2 && is(args[0], "object")) {
         server_reply_object(w, space, args[1], out);
+    } else if (n <= 2 && is(args[0], "locks")) {
+        server_reply_locks(w, space, n - 1, args + 1, out);
+    } else if ((n == 2 || n == 3) && is(args[0], "kill")) {
+        server_reply_kill(w, space, n - 1, args + 1, out);
     } else if (n == 2 && is(args[0], "keyslot")) {
         resp_out_number(out, slot_of_key(args[1]));
     } else if (n == 1 && is(args[0], "leave")) {

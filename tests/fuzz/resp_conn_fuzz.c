@@ -3,8 +3,8 @@
  * the same, the memory bounded and every operation answered.
  *
  * Input: a byte of choices (1: a password is required, 2: few bytes may wait in the output, 4:
- * the node is loading, 8: some operations fail), one of the piece's length less one, one of which
- * the bits say what happens after each piece, then the stream. */
+ * the node is loading, 8: some operations fail, 16: space 3 is an ordered one), one of the piece's
+ * length less one, one of which the bits say what happens after each piece, then the stream. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -17,7 +17,13 @@
 #define STREAM_MAX 4096u
 #define VALUE_MAX 1024u
 
-enum choice { CHOICE_PASSWORD = 1, CHOICE_TIGHT = 2, CHOICE_LOADING = 4, CHOICE_FAILS = 8 };
+enum choice {
+    CHOICE_PASSWORD = 1,
+    CHOICE_TIGHT = 2,
+    CHOICE_LOADING = 4,
+    CHOICE_FAILS = 8,
+    CHOICE_ORDERED = 16
+};
 
 static void start(struct rig *rig, uint8_t choices)
 {
@@ -30,6 +36,7 @@ static void start(struct rig *rig, uint8_t choices)
     rig->serving = (choices & CHOICE_LOADING) != 0 ? HK_ERR_LOADING : HK_OK;
     rig->fail_at = (choices & CHOICE_FAILS) != 0 ? 5 : 0;
     rig->fail_with = HK_ERR_UNKNOWN;
+    rig->ordered = (choices & CHOICE_ORDERED) != 0;
     rig->awake = true; /* a deadline comes when all pieces have */
     rig_reconnect(rig);
 }

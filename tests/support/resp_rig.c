@@ -139,9 +139,12 @@ static void load(const struct rig *rig, const struct rig_space *space, struct tx
     object->expired = op_state_expired(&entry->state, wall_ms(rig));
 }
 
+/* Keys that ranges may meet. */
+#define RIG_RANGE_MAX 4096u
+
 /* The memory that a transaction is evaluated with. */
 struct evaluation {
-    struct txn_object objects[TXN_OBJECTS_MAX];
+    struct txn_object objects[TXN_OBJECTS_MAX + RIG_RANGE_MAX];
     struct answer answers[TXN_OPS_MAX];
     uint64_t versions[TXN_OPS_MAX];
     uint16_t index[2 * TXN_OPS_MAX + TXN_OBJECTS_MAX];
@@ -166,9 +169,34 @@ static enum txn_verdict evaluate_objects(struct rig *rig, const struct rig_space
     }
 }
 
+/* All keys of the space that a range may be about stand behind the `n` objects; how many then. */
+static uint32_t add_met(struct rig *rig, const struct rig_space *space,
+                        const struct txn_request *txn, struct evaluation *e, uint32_t n)
+{
+    uint32_t all = n;
+    bool ranges = false;
+
+    for (uint32_t i = 0; i < txn->ops_n; i++)
+        ranges = ranges || txn->ops[i].kind >= TXN_OP_RANGE;
+    for (uint32_t i = 0; ranges && i < space->n; i++) {
+        bool there = false;
+
+        for (uint32_t j = 0; j < n; j++)
+            there = there || bytes_equal(e->objects[j].key, space->keys[i].key);
+        if (!there && space->keys[i].state.present) {
+            assert_true(all < n + RIG_RANGE_MAX);
+            e->objects[all] = (struct txn_object){.key = space->keys[i].key};
+            load(rig, space, &e->objects[all++]);
+        }
+    }
+    return all;
+}
+
 static void tell_versions(struct evaluation *e, const struct txn_request *txn, uint64_t next)
 {
     for (uint32_t i = 0; i < txn->ops_n; i++) {
+        if (e->index[2 * i] == UINT16_MAX)
+            continue;
         const struct txn_object *object = &e->objects[e->index[2 * i]];
 
         e->versions[i] = object->changed   ? (object->state.present ? next : 0)
@@ -198,6 +226,7 @@ static void evaluate_txn(struct rig *rig, uint32_t space, const struct txn_reque
     }
     for (uint32_t i = 0; i < n; i++)
         load(rig, keys, &e->objects[i]);
+    n = answer.number == HK_OK ? add_met(rig, keys, txn, e, n) : n;
     if (answer.number == HK_OK) {
         verdict = evaluate_objects(rig, keys, txn, e, n);
         answer.kind = verdict == TXN_DONE       ? ANSWER_OK
@@ -355,14 +384,41 @@ static uint32_t host_spaces(void *context)
 
 static const char *host_engine(void *context, uint32_t space)
 {
-    (void)context;
-    return space == RIG_ZEUS ? "zeus" : "hermes";
+    bool ordered = ((struct rig *)context)->ordered;
+
+    return space != RIG_ZEUS ? "hermes" : ordered ? "lotus" : "zeus";
 }
 
 static bool host_transactions(void *context, uint32_t space)
 {
     (void)context;
     return space == RIG_ZEUS;
+}
+
+static bool host_ordered(void *context, uint32_t space)
+{
+    return space == RIG_ZEUS && ((struct rig *)context)->ordered;
+}
+
+static uint64_t host_place_keep(void *context, uint64_t cursor, struct bytes key)
+{
+    struct rig *rig = context;
+    struct bytes *place = &rig->places[++rig->place_number % RIG_PLACES];
+
+    (void)cursor;
+    free_bytes(*place);
+    *place = copy_bytes(key);
+    return rig->place_number;
+}
+
+static bool host_place_find(void *context, uint64_t cursor, struct resp_out *key)
+{
+    struct rig *rig = context;
+
+    if (cursor > rig->place_number || cursor + RIG_PLACES <= rig->place_number)
+        return false;
+    resp_out_raw(key, rig->places[cursor % RIG_PLACES]);
+    return true;
 }
 
 /* In space 1 keys have one copy. */
@@ -431,6 +487,9 @@ void rig_init(struct rig *rig)
                  .spaces = host_spaces,
                  .engine = host_engine,
                  .transactions = host_transactions,
+                 .ordered = host_ordered,
+                 .place_keep = host_place_keep,
+                 .place_find = host_place_find,
                  .replicas = host_replicas,
                  .serving = host_serving,
                  .walk = host_walk,
@@ -461,6 +520,8 @@ void rig_deinit(struct rig *rig)
         }
         free(rig->spaces[i].keys);
     }
+    for (uint32_t i = 0; i < RIG_PLACES; i++)
+        free_bytes(rig->places[i]);
     free(rig->output);
 }
 

@@ -14,7 +14,8 @@
 #include "resp/host.h"
 
 #define RIG_SPACES 4u
-#define RIG_ZEUS 3u /* the space that has transactions */
+#define RIG_ZEUS 3u /* the space that has transactions; if the rig is `ordered`, ranges too */
+#define RIG_PLACES 8u
 #define RIG_WALL_MS INT64_C(1700000000000)
 
 struct rig_key {
@@ -43,8 +44,11 @@ struct rig {
     struct resp_conn *conn;
     struct rig_space spaces[RIG_SPACES];
     uint64_t now_us, wall_us, random;
-    bool awake;           /* rig_run waits for no deadline */
-    bool updates;         /* given to resp_conn_next */
+    bool awake;            /* rig_run waits for no deadline */
+    bool updates;          /* given to resp_conn_next */
+    bool ordered;          /* space RIG_ZEUS is one of engine lotus */
+    uint64_t place_number; /* of the last place that was kept; the newest RIG_PLACES are found */
+    struct bytes places[RIG_PLACES];
     int serving;          /* answered by the host */
     const char *password; /* NULL: none is required */
     uint32_t replicas;

@@ -12,6 +12,7 @@
 
 #include "resp/command.h"
 #include "resp/serve_admin.h"
+#include "resp/serve_data.h"
 #include "support/resp_redis_commands.h"
 
 static struct bytes text(const char *chars)
@@ -121,7 +122,10 @@ static void check_served(const struct resp_command *command)
     /* What starts operations reads or writes keys, and only that. */
     bool keys = (command->flags & (RESP_READONLY | RESP_WRITE)) != 0;
     assert_true(keys || (command->flags & RESP_DATA) == 0);
-    assert_true((command->flags & RESP_DATA) == 0 || command->first_key > 0);
+    /* Ranges have bounds instead of keys. */
+    bool bounds = command->serve == serve_range || command->serve == serve_rangecount ||
+                  command->serve == serve_delrange;
+    assert_true((command->flags & RESP_DATA) == 0 || bounds || command->first_key > 0);
     assert_false(keys && (command->flags & (RESP_LOADING | RESP_NOAUTH)) != 0);
     check_keys(command);
     if (command->arguments == NULL) {

@@ -17,7 +17,7 @@
 #define INVALID(name) "-ERR invalid expire time in '" name "' command\r\n"
 #define SEVERAL_IN(name, engine)                                                                   \
     "-ERR '" name "' over several keys would not be atomic in space 0 (engine " engine "); "       \
-    "that is for spaces of the engine zeus; nothing changed\r\n"
+    "that is for spaces of the engines zeus and lotus; nothing changed\r\n"
 #define SEVERAL(name) SEVERAL_IN(name, "hermes")
 #define OK "+OK\r\n"
 #define NIL "$-1\r\n"

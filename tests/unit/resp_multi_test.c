@@ -13,7 +13,7 @@
 
 #define REFUSED                                                                                    \
     "-ERR 'multi' is not supported in space 0 (engine hermes): transactions are for spaces of "    \
-    "the engine zeus\r\n"
+    "the engines zeus and lotus\r\n"
 #define NOT_RUN "-ERR not run: the MULTI before it was refused\r\n"
 #define ABORTED "-EXECABORT Transaction discarded because of previous errors.\r\n"
 #define OPEN_US 1000000u

@@ -434,7 +434,7 @@ static void has_no_transactions(void **state)
     rig_expect(
         &admin.rig, "MULTI",
         "-ERR 'multi' is not supported in space 0 (engine hermes): transactions are for spaces of "
-        "the engine zeus\r\n");
+        "the engines zeus and lotus\r\n");
     rig_expect(&admin.rig, "DISCARD", OK);
     (void)rig_call(&admin.rig, "SELECT 2");
     rig_expect_begin(&admin.rig, "WATCH a",

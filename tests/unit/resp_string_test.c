@@ -111,7 +111,7 @@ static void test_set_kin(void **state)
         {"MSETNX a 1 b", ARITY("msetnx")},
         {"MSETNX x 1 y 2",
          "-ERR 'msetnx' over several keys would not be atomic in space 0 (engine hermes); that "
-         "is for spaces of the engine zeus; nothing changed\r\n"},
+         "is for spaces of the engines zeus and lotus; nothing changed\r\n"},
         {"EXISTS x y", ":0\r\n"},
     };
     RIG_ROWS(rows);

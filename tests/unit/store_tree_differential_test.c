@@ -88,7 +88,7 @@ static uint32_t make_key(struct world *w, uint8_t *at, uint32_t kind)
 
 static int entry_compare(const void *a, const void *b)
 {
-    return key_compare(((const struct entry *)a)->key, ((const struct entry *)b)->key);
+    return bytes_compare(((const struct entry *)a)->key, ((const struct entry *)b)->key);
 }
 
 static void make_keys(struct world *w)

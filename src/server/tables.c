@@ -1,0 +1,109 @@
+/* Spaces whose rows are in ordered tables (engine lotus): HORKOS LOCKS and HORKOS KILL, and where
+ * SCAN is. */
+#include "server/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "server/locks.h"
+
+bool server_space_ordered(const struct server *s, uint32_t space)
+{
+    const struct engine_ops *ops = space < SPACES_MAX ? s->node_config.spaces[space].ops : NULL;
+    return ops != NULL && (ops->traits & ENGINE_TABLES) != 0;
+}
+
+bool server_any_ordered(const struct server *s)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        any = any || server_space_ordered(s, i);
+    }
+    return any;
+}
+
+/* The space of a command: its last argument, or the connection's. False: the error is written. */
+static bool space_of(const struct server *s, uint32_t space, uint32_t n, const struct bytes *args,
+                     uint32_t *space_out, struct resp_out *out)
+{
+    *space_out = space;
+    if (n > 0 && !server_space_parse(args[0], space_out)) {
+        resp_out_errorf(out, "ERR a space is a number from 0 to %u", SPACES_MAX - 1);
+        return false;
+    }
+    if (!s->config.spaces[*space_out].exists) {
+        resp_out_errorf(out, "ERR there is no space %" PRIu32, *space_out);
+        return false;
+    }
+    if (!server_space_ordered(s, *space_out)) {
+        resp_out_errorf(out,
+                        "ERR space %" PRIu32
+                        " has no locks: its engine is %s; give the number of a "
+                        "space of the engine lotus",
+                        *space_out, s->config.spaces[*space_out].engine);
+        return false;
+    }
+    return true;
+}
+
+void server_reply_locks(struct server_worker *w, uint32_t selected, uint32_t n,
+                        const struct bytes *args, struct resp_out *out)
+{
+    struct server *s = w->server;
+    struct locks locks = {.n = 0};
+    uint32_t space = 0;
+    if (!space_of(s, selected, n, args, &space, out)) {
+        return;
+    }
+    int err = w->node == NULL ? HK_ERR_UNAVAILABLE
+                              : node_locks(s->node, space, LOCKS_MAX, locks_add, &locks);
+    if (err != HK_OK) {
+        resp_out_errorf(out, "ERR %s", hk_err_text(err));
+        locks_deinit(&locks);
+        return;
+    }
+    json_t *j = locks_json(&locks, clock_wall_ms() * 1000u);
+    json_object_set_new(j, "node", json_integer(s->config.id));
+    json_object_set_new(j, "space", json_integer(space));
+    char *text = json_dumps(j, JSON_COMPACT);
+    if (text == NULL) {
+        resp_out_error(out, "ERR no memory for the report");
+    } else {
+        resp_out_text(out, text);
+    }
+    free(text);
+    json_decref(j);
+    locks_deinit(&locks);
+}
+
+void server_reply_kill(struct server_worker *w, uint32_t selected, uint32_t n,
+                       const struct bytes *args, struct resp_out *out)
+{
+    struct server *s = w->server;
+    uint64_t id = 0;
+    uint32_t space = 0;
+    if (!locks_id_parse(args[0], &id)) {
+        resp_out_error(out, "ERR an id is 16 hexadecimal digits, as HORKOS LOCKS has it");
+        return;
+    }
+    if (!space_of(s, selected, n - 1, args + 1, &space, out)) {
+        return;
+    }
+    int err = w->node == NULL ? HK_ERR_UNAVAILABLE : node_kill(s->node, space, id);
+    switch (err) {
+    case HK_OK:
+        resp_out_simple(out, "OK");
+        break;
+    case HK_ERR_NOTFOUND:
+        resp_out_error(out, "ERR it has nothing here (any more): it is over, or another node has "
+                            "its locks");
+        break;
+    case HK_ERR_CONDITION:
+        resp_out_error(out, "ERR it is prepared: its client may have been answered, and it ends "
+                            "with its outcome only");
+        break;
+    default:
+        resp_out_errorf(out, "ERR %s", hk_err_text(err));
+    }
+}
