@@ -2,17 +2,29 @@
 
 #include <string.h>
 
+#include "engine/lotus/lotus.h"
 #include "engine/zeus/own.h"
 
 const char *const explore_family_names[EXPLORE_FAMILIES] = {
     [EXPLORE_HERMES] = "hermes",      [EXPLORE_GALENE] = "galene",    [EXPLORE_OWN] = "zeus:own",
-    [EXPLORE_COMMIT] = "zeus:commit", [EXPLORE_LOCKS] = "lotus:lock", [EXPLORE_VIEW] = "view",
+    [EXPLORE_COMMIT] = "zeus:commit", [EXPLORE_LOCKS] = "lotus:lock", [EXPLORE_LOTUS] = "lotus",
+    [EXPLORE_VIEW] = "view",
 };
+
+/* Of Lotus's rules those that two-phase commit's model has. */
+#define COMMIT_OF_LOTUS                                                                            \
+    (1u << LOTUS_RULE_PREPARE_READ | 1u << LOTUS_RULE_ABORT_ALL | 1u << LOTUS_RULE_ALL_PREPARED |  \
+     1u << LOTUS_RULE_NO_TIMEOUT | 1u << LOTUS_RULE_OUTCOMES | 1u << LOTUS_RULE_EPOCH |            \
+     1u << LOTUS_RULE_DOUBT_ALL | 1u << LOTUS_RULE_DOUBT | 1u << LOTUS_RULE_GONE |                 \
+     1u << LOTUS_RULE_UNSURE)
 
 const char *explore_engine(enum explore_family family)
 {
     bool zeus = family == EXPLORE_OWN || family == EXPLORE_COMMIT;
-    return zeus ? "zeus" : family == EXPLORE_GALENE ? "galene" : NULL;
+    return zeus                       ? "zeus"
+           : family == EXPLORE_GALENE ? "galene"
+           : family == EXPLORE_LOTUS  ? "lotus"
+                                      : NULL;
 }
 
 /* Rules of a zeus space: ownership's, then those of reliable commit. */
@@ -26,6 +38,8 @@ uint64_t explore_rules(enum explore_family family, uint64_t engine_rules_off,
         return engine_rules_off >> OWN_RULES;
     case EXPLORE_LOCKS: /* no mutant of a node */
         return 0;
+    case EXPLORE_LOTUS:
+        return engine_rules_off & COMMIT_OF_LOTUS;
     case EXPLORE_VIEW:
         return view_rules_off;
     case EXPLORE_HERMES:
@@ -37,8 +51,8 @@ uint64_t explore_rules(enum explore_family family, uint64_t engine_rules_off,
 }
 
 static const struct explore_config *const tables[] = {
-    explore_hermes_configs, explore_galene_configs, explore_own_configs,
-    explore_commit_configs, explore_locks_configs,  explore_view_configs};
+    explore_hermes_configs, explore_galene_configs, explore_own_configs, explore_commit_configs,
+    explore_locks_configs,  explore_lotus_configs,  explore_view_configs};
 #define TABLES (sizeof tables / sizeof tables[0])
 
 uint32_t explore_count(void)

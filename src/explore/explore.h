@@ -1,6 +1,6 @@
 /* The configurations that `horkos explore` knows: models of the real protocol code (Hermes, Galene,
- * Zeus, Lotus's locks, the view machines) with bounds, each searched breadth-first until every
- * reachable state was visited, a violation was found or a bound was reached. docs/EXPLORER.md
+ * Zeus, Lotus's locks and commit, the view machines) with bounds, each searched breadth-first until
+ * every reachable state was visited, a violation was found or a bound was reached. docs/EXPLORER.md
  * describes the models. */
 #ifndef HORKOS_EXPLORE_EXPLORE_H
 #define HORKOS_EXPLORE_EXPLORE_H
@@ -17,11 +17,12 @@ enum explore_family {
     EXPLORE_OWN,
     EXPLORE_COMMIT,
     EXPLORE_LOCKS,
+    EXPLORE_LOTUS,
     EXPLORE_VIEW,
     EXPLORE_FAMILIES
 };
 /* As the names of rules begin with: "hermes", "galene", "zeus:own", "zeus:commit", "lotus:lock",
- * "view". */
+ * "lotus", "view". */
 extern const char *const explore_family_names[EXPLORE_FAMILIES];
 /* The engine whose code it runs; NULL: none's, or hermes. */
 const char *explore_engine(enum explore_family family);
@@ -66,6 +67,7 @@ extern const struct explore_config explore_galene_configs[];
 extern const struct explore_config explore_own_configs[];
 extern const struct explore_config explore_commit_configs[];
 extern const struct explore_config explore_locks_configs[];
+extern const struct explore_config explore_lotus_configs[];
 extern const struct explore_config explore_view_configs[];
 
 #endif

@@ -116,7 +116,8 @@ static bool fits(const struct explore_options *mutated, const struct explore_con
         static const char *const sources[EXPLORE_FAMILIES] = {
             [EXPLORE_HERMES] = "hermes/",   [EXPLORE_GALENE] = "galene/",
             [EXPLORE_OWN] = "zeus/own",     [EXPLORE_COMMIT] = "zeus/commit",
-            [EXPLORE_LOCKS] = "lotus/lock", [EXPLORE_VIEW] = "view/"};
+            [EXPLORE_LOCKS] = "lotus/lock", [EXPLORE_LOTUS] = "lotus/commit",
+            [EXPLORE_VIEW] = "view/"};
         return strstr(name, sources[config->family]) != NULL;
     }
     return mutated->rules_off[config->family] != 0;

@@ -145,7 +145,8 @@ static bool fits(uint32_t mutant, const struct explore_config *config)
         [EXPLORE_GALENE] = {"galene:", "flip:engine/galene/"},
         [EXPLORE_OWN] = {"zeus:own:", "flip:engine/zeus/own"},
         [EXPLORE_COMMIT] = {"zeus:commit:", "flip:engine/zeus/commit"},
-        [EXPLORE_LOCKS] = {"lotus:lock:", "flip:engine/lotus/"},
+        [EXPLORE_LOCKS] = {"lotus:lock:", "flip:engine/lotus/lock"},
+        [EXPLORE_LOTUS] = {"lotus:", "flip:engine/lotus/commit"},
         [EXPLORE_VIEW] = {"view:", "flip:view/"},
     };
     char name[MUTANT_NAME_BYTES];
