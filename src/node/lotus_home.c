@@ -340,6 +340,7 @@ static void install(struct worker *w, struct home_space *s, struct home_try *t, 
         enum table_word word =
             lotus_table_write(s->table, w->threads[s->space], &t->work->holder, &row, w->now_us);
         HK_ASSERT(word == TABLE_DONE); /* it has X on all of them, and memory was made sure of */
+        w->stats.home_written++;
     }
 }
 

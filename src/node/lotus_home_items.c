@@ -88,6 +88,7 @@ static uint32_t run_point(struct worker *w, struct home_space *s, struct home_wo
         return word;
     }
     row.key = bytes_of(NULL, 0);
+    w->stats.home_read += values && (row.flags & LOTUS_ROW_ABSENT) == 0;
     w->stats.home_hints += item->hint != 0;
     w->stats.home_hints_good += item->hint != 0 && item->hint == row.hint;
     return add_row(work, &row) ? LOTUS_OK : LOTUS_TOOBIG;
@@ -119,6 +120,7 @@ static uint32_t scan_on(struct worker *w, struct home_space *s, struct home_work
         if (word != LOTUS_OK || !more) {
             return word;
         }
+        w->stats.home_read++;
         if (!add_row(work, &row)) {
             return LOTUS_TOOBIG;
         }

@@ -347,6 +347,7 @@ struct node_stats {
     uint64_t home_executes, home_wholes, home_items, home_waits;
     uint64_t home_refused[LOTUS_WORDS];
     uint64_t home_prepares, home_commits, home_commits_alone;
+    uint64_t home_read, home_written; /* rows: values that were handed out, and written */
     uint64_t home_leases, home_expired, home_hints, home_hints_good;
     uint64_t home_doubts, home_outcomes;
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];

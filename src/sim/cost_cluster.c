@@ -167,7 +167,7 @@ void cost_advance(struct cost_cluster *c, uint64_t until_ps)
 
 struct totals {
     struct node_stats stats;
-    uint64_t packets, bytes;
+    uint64_t packets, bytes, compute_frames;
 };
 
 static void add_stats(struct node_stats *sum, const struct node_stats *more, bool subtract)
@@ -187,6 +187,9 @@ static void totals_of(const struct cost_cluster *c, struct totals *totals_out)
         struct node_stats s;
         node_stats(c->sides[i].node, &s);
         add_stats(&totals_out->stats, &s, false);
+        if (c->setup.memory == 0 || !cost_is_memory(&c->sides[i])) {
+            totals_out->compute_frames += s.frames_out;
+        }
     }
     totals_out->packets = c->wire.packets;
     totals_out->bytes = c->wire.bytes;
@@ -208,8 +211,28 @@ static void forget_busy(struct cost_cluster *c)
         c->wire.port_in[i].busy_ps = c->wire.port_out[i].busy_ps = 0;
         for (uint32_t k = 0; k < c->setup.workers; k++) {
             c->sides[i].workers[k].busy_ps = 0;
+            memset(c->sides[i].workers[k].part_ns, 0, sizeof c->sides[i].workers[k].part_ns);
         }
     }
+}
+
+/* What memory servers did. */
+static void sum_memory(const struct cost_cluster *c, double run_ps, struct cost_result *r)
+{
+    double busy = 0;
+    uint32_t workers = 0;
+    for (uint32_t i = 0; i < c->setup.nodes; i++) {
+        const struct cost_side *side = &c->sides[i];
+        for (uint32_t k = 0; cost_is_memory(side) && !side->dead && k < c->setup.workers; k++) {
+            const struct cost_worker *w = &side->workers[k];
+            for (uint32_t part = 0; part < COST_PARTS; part++) {
+                r->memory_ns[part] += w->part_ns[part];
+            }
+            busy += (double)w->busy_ps;
+            workers++;
+        }
+    }
+    r->memory_busy = workers > 0 ? busy / run_ps / workers : 0;
 }
 
 static void sum_up(const struct cost_cluster *c, const struct totals *before, struct cost_result *r)
@@ -240,6 +263,8 @@ static void sum_up(const struct cost_cluster *c, const struct totals *before, st
     r->wire_busy_most = busiest(c->wire.card_in, n, r->wire_busy_most, run_ps);
     r->wire_busy_most = busiest(c->wire.port_in, n, r->wire_busy_most, run_ps);
     r->wire_busy_most = busiest(c->wire.port_out, n, r->wire_busy_most, run_ps);
+    r->compute_frames = after.compute_frames - before->compute_frames;
+    sum_memory(c, run_ps, r);
 }
 
 void cost_cluster_run(struct cost_cluster *c, const struct cost_load *load,

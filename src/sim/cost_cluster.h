@@ -35,9 +35,12 @@ struct cost_setup {
     uint32_t value_bytes;
     /* Transactions instead of single operations, and their population instead of keys; nodes,
      * workers and seed are the setup's. The engine is one whose objects have owners
-     * (ENGINE_OWNED), or are sharded (ENGINE_SHARDED). NULL: none. */
+     * (ENGINE_OWNED), are sharded (ENGINE_SHARDED) or rows of tables (ENGINE_TABLES). NULL: none.
+     */
     const struct work_config *work;
-    uint32_t degree;             /* replicas that each object has before anything is measured */
+    uint32_t degree; /* replicas that each object has before anything is measured */
+    uint32_t memory; /* engines with tables: so many nodes, the last ones, are memory servers, and
+                        the others, where transactions run, compute servers; 0: all are both */
     struct hot_config hot;       /* engines whose keys have homes (ENGINE_HOMED) */
     uint32_t frame_messages_max; /* 0: as many messages share a packet as there are; 1: none do */
     bool async_reads;
@@ -50,6 +53,7 @@ struct cost_load {
     double exponent; /* of Zipf's law; 0: uniform, no key is in a cache */
     struct keys_fold fold;
     uint32_t window;     /* requests in flight a worker; 0: the setup's */
+    uint32_t clients;    /* nodes whose clients do anything, the first ones; 0: all */
     uint32_t batch;      /* its clients wait until they can begin so many at once; 0: they do not */
     uint32_t delays_ppm; /* so many frames are held back ... */
     uint64_t delay_ns;   /* ... for so long */
@@ -60,6 +64,16 @@ struct cost_load {
 
 #define COST_SLICES_MAX 1024u
 
+/* What memory servers spend their time on ([L] 7.7.2). */
+enum cost_part {
+    COST_NETWORK, /* polls, frames, their bytes, packets */
+    COST_LOCK,
+    COST_INDEX,
+    COST_DATA,
+    COST_OTHER, /* messages taken apart and made */
+    COST_PARTS
+};
+
 struct cost_result {
     uint64_t reads, writes, failed; /* of transactions: writes are those that may write */
     uint64_t remote;                /* transactions with objects of other nodes' homes */
@@ -69,10 +83,13 @@ struct cost_result {
     struct histogram read;          /* latencies in ns, from when a worker takes a request up */
     struct histogram write;
     uint64_t messages, frames, packets, bytes;
-    struct node_stats node; /* what all nodes counted */
-    double cpu_busy;        /* of all workers that live: share of their time */
-    double cpu_busy_most;   /* of the busiest worker */
-    double wire_busy_most;  /* of the busiest card or port in one direction */
+    struct node_stats node;       /* what all nodes counted */
+    uint64_t compute_frames;      /* of frames: those of compute servers, or of all nodes */
+    double memory_ns[COST_PARTS]; /* of all memory servers, or of all nodes if all are both */
+    double memory_busy;           /* share of the time of their workers */
+    double cpu_busy;              /* of all workers that live: share of their time */
+    double cpu_busy_most;         /* of the busiest worker */
+    double wire_busy_most;        /* of the busiest card or port in one direction */
     uint32_t slices_n;
     uint64_t slices[COST_SLICES_MAX]; /* operations that ended in each slice */
 };

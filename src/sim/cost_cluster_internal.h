@@ -29,6 +29,7 @@ struct cost_session {
     uint64_t issued_ps;
     uint32_t session; /* of the worker */
     bool busy, write;
+    bool goes_on;               /* its transaction has another step */
     struct txn_request request; /* where transactions are played */
     struct work_txn *txn;       /* NULL: single operations */
 };
@@ -46,10 +47,11 @@ struct cost_worker {
     uint64_t looks_before;       /* worker_looks as the poll began */
     uint64_t fill_next;          /* transactions: of its place's objects */
     struct work_txn *txn_memory;
-    uint64_t now_ps;  /* of the poll */
-    uint64_t busy_ps; /* since the run began */
-    uint64_t wake_ps; /* when it polls next; COST_NEVER: when something comes */
-    uint32_t token;   /* of the event that is planned for wake_ps */
+    uint64_t now_ps;            /* of the poll */
+    uint64_t busy_ps;           /* since the run began */
+    double part_ns[COST_PARTS]; /* likewise, of engines with tables */
+    uint64_t wake_ps;           /* when it polls next; COST_NEVER: when something comes */
+    uint32_t token;             /* of the event that is planned for wake_ps */
     bool polling, asleep;
     struct cost_session sessions[COST_WINDOW_MAX];
     uint32_t idle[COST_WINDOW_MAX]; /* ring of sessions that have nothing in flight */
@@ -98,6 +100,24 @@ struct cost_cluster {
     struct cost_result *result;
 };
 
+/* Whether rows are on memory servers, and whether the node is one. */
+static inline bool cost_tables(const struct cost_cluster *c)
+{
+    return (c->setup.engine->traits & ENGINE_TABLES) != 0;
+}
+static inline bool cost_is_memory(const struct cost_side *side)
+{
+    const struct cost_setup *s = &side->cluster->setup;
+    return s->memory == 0 || side->index >= s->nodes - s->memory;
+}
+/* Whether clients are on the node in this run. */
+static inline bool cost_is_client(const struct cost_side *side)
+{
+    const struct cost_setup *s = &side->cluster->setup;
+    uint32_t clients = side->cluster->load.clients;
+    return side->index < s->nodes - s->memory && (clients == 0 || side->index < clients);
+}
+
 /* Whether keys have homes. */
 static inline bool cost_homed(const struct cost_cluster *c)
 {
@@ -125,16 +145,17 @@ uint64_t cost_poll(struct cost_worker *w);
 void cost_sessions_reset(struct cost_worker *w);
 
 /* ---- cost_work.c: transactions ---- */
-/* What a poll has cost so far beyond the frames and their bytes. */
-double cost_work_ns(const struct cost_worker *w);
+/* Adds what a poll has cost so far beyond frames and packets to its parts. Returns their sum. */
+double cost_work_ns(const struct cost_worker *w, double parts[COST_PARTS]);
 int cost_work_create(struct cost_cluster *c);
 int cost_work_open(struct cost_worker *w);
 /* All objects are written, each at its home, and have all their replicas. */
 int cost_work_fill(struct cost_cluster *c);
 /* False: nothing is left to be filled in. */
 bool cost_work_request(struct cost_worker *w, struct cost_session *s, struct request *out);
-/* What came of a transaction: whether it failed, and whether it was only refused. */
-void cost_work_reply(struct cost_worker *w, struct cost_session *s, const struct reply *reply,
+/* What came of a transaction: whether it failed, and whether it was only refused. True: it goes on
+ * with another step. */
+bool cost_work_reply(struct cost_worker *w, struct cost_session *s, const struct reply *reply,
                      bool *failed_out, bool *refused_out);
 
 /* ---- cost_start.c: nodes, views, keys ---- */

@@ -31,6 +31,10 @@ const struct cost_cpu cost_measured_txns = {
     .txn_op = 103.6,
     .txn_look = 254.0,
     .txn_message = 202.8,
+    .row_lock = 439.6,
+    .row_index = 453.5,
+    .row_read = 302.3,
+    .row_write = 518.1,
 };
 
 const struct cost_machine cost_infiniband = {
@@ -102,6 +106,29 @@ const struct cost_machine cost_disaggregated = {
         },
 };
 
+const struct cost_machine cost_lotus = {
+    .name = "c6525",
+    .what = "24 cores, 100 Gb/s, one switch (Lotus 7.1)",
+    .workers = 8,
+    .threads_per_core = 2,
+    .window = 8,
+    .reads_uniform = 985e6 / (7 * 20) * 2.8 / 2.2,
+    .reads_skewed = 4183e6 / (7 * 20) * 2.8 / 2.2,
+    .packets_per_core = 40e6 * 2.8 / 2.2,
+    .wire =
+        {
+            .link_bytes_per_s = 100e9 / 8,
+            .card_packets_per_s = 100e6,
+            .switch_packets_per_s = 100e6,
+            .packet_bytes_max = 4096,
+            .packet_header_bytes = 34,
+            .inline_bytes = 188,
+            .latency_ns = 860,
+            .fetch_ns = 440,
+            .switch_ns = 170,
+        },
+};
+
 struct cost_machine cost_share(const struct cost_machine *machine, uint32_t workers)
 {
     struct cost_machine m = *machine;
@@ -144,5 +171,9 @@ struct cost_cpu cost_scale(const struct cost_machine *machine, const struct cost
         .txn_op = core * m->txn_op,
         .txn_look = core * m->txn_look,
         .txn_message = core * m->txn_message,
+        .row_lock = core * m->row_lock,
+        .row_index = core * m->row_index,
+        .row_read = core * m->row_read,
+        .row_write = core * m->row_write,
     };
 }

@@ -28,6 +28,11 @@ struct cost_cpu {
     double txn_op;      /* an operation of it: hash, order, evaluation, record, answer */
     double txn_look;    /* an object or an entry looked up, with its bucket locked or not, once */
     double txn_message; /* a message encoded, or decoded, routed and carried out */
+    /* Memory servers, a row each: instead of look-ups. */
+    double row_lock;  /* a lock by name, taken and released, and the row's header */
+    double row_index; /* looked for, as there was no hint that is right */
+    double row_read;  /* its value read and copied into a message */
+    double row_write; /* written */
 };
 
 struct cost_machine {
@@ -45,12 +50,13 @@ struct cost_machine {
 /* This program's steps, measured by bench/sim_cost_bench on the machine it was built on. */
 extern const struct cost_cpu cost_measured;
 /* The same of transactions (--transactions), with Zeus and with the statically sharded baseline
- * alike. `read` is there for the scale only. */
+ * alike; rows by bench/sim_table_bench. `read` is there for the scale only. */
 extern const struct cost_cpu cost_measured_txns;
 
-/* Seven nodes of thesis 4.5, and the five of 4.5.8. */
+/* Seven nodes of thesis 4.5, the five of 4.5.8, and the four of [L] 7.1. */
 extern const struct cost_machine cost_infiniband;
 extern const struct cost_machine cost_cloudlab;
+extern const struct cost_machine cost_lotus;
 
 /* The four of [L] 7.1, whose cards are priced as the others but for their link. */
 extern const struct cost_machine cost_disaggregated;

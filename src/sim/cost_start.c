@@ -20,6 +20,9 @@ static int create_node(struct cost_cluster *c, uint8_t i)
     struct env env;
     struct node_config config = {
         .self = i,
+        .role = setup->memory == 0                  ? NODE_ROLE_BOTH
+                : i >= setup->nodes - setup->memory ? NODE_ROLE_MEMORY
+                                                    : NODE_ROLE_COMPUTE,
         .workers = setup->workers,
         .cluster = COST_CLUSTER_ID,
         .seed = setup->seed + i,
@@ -180,9 +183,9 @@ int cost_start(struct cost_cluster *c)
 {
     const struct cost_setup *s = &c->setup;
     bool single = s->work == NULL;
-    if (s->nodes < 1 || s->nodes > NODES_MAX || s->workers < 1 || s->workers > WORKERS_MAX ||
-        s->window_most < 1 || s->window_most > COST_WINDOW_MAX || (single && s->keys == 0) ||
-        (single && s->value_bytes == 0) || s->value_bytes > 4096) {
+    if (s->nodes < 1 || s->memory >= s->nodes || s->nodes > NODES_MAX || s->workers < 1 ||
+        s->workers > WORKERS_MAX || s->window_most < 1 || s->window_most > COST_WINDOW_MAX ||
+        (single && s->keys == 0) || (single && s->value_bytes == 0) || s->value_bytes > 4096) {
         c->setup.nodes = 0;
         return HK_ERR_INVALID;
     }

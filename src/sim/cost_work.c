@@ -11,15 +11,42 @@
 #define DRAIN_SLICE_US 100u
 #define DRAIN_WAIT_US 20000000u
 
-double cost_work_ns(const struct cost_worker *w)
+static double since(uint64_t now, uint64_t then)
+{
+    return (double)(now - then);
+}
+
+/* Rows of memory servers, by what it is that takes the time. */
+static void add_rows(const struct cost_worker *w, double parts[COST_PARTS])
+{
+    const struct cost_cpu *cpu = &w->side->cluster->cpu;
+    const struct node_stats *now = worker_stats(w->worker), *then = &w->before;
+    double items = since(now->home_items, then->home_items);
+    double hinted = since(now->home_hints_good, then->home_hints_good);
+    parts[COST_LOCK] += cpu->row_lock * items;
+    parts[COST_INDEX] += cpu->row_index * (items - hinted);
+    parts[COST_DATA] += cpu->row_read * since(now->home_read, then->home_read) +
+                        cpu->row_write * since(now->home_written, then->home_written);
+}
+
+double cost_work_ns(const struct cost_worker *w, double parts[COST_PARTS])
 {
     const struct cost_cpu *cpu = &w->side->cluster->cpu;
     const struct node_stats *now = worker_stats(w->worker);
     const struct node_stats *then = &w->before;
-    return cpu->txn * (double)w->txns + cpu->txn_op * (double)w->txn_ops +
-           cpu->txn_look * (double)(worker_looks(w->worker, 0) - w->looks_before) +
-           cpu->txn_message * (double)(now->messages_in - then->messages_in + now->messages_out -
-                                       then->messages_out);
+    parts[COST_OTHER] += cpu->txn * (double)w->txns + cpu->txn_op * (double)w->txn_ops +
+                         cpu->txn_message * since(now->messages_in + now->messages_out,
+                                                  then->messages_in + then->messages_out);
+    if (cost_tables(w->side->cluster)) {
+        add_rows(w, parts);
+    } else {
+        parts[COST_DATA] += cpu->txn_look * since(worker_looks(w->worker, 0), w->looks_before);
+    }
+    double ns = 0;
+    for (uint32_t i = 0; i < COST_PARTS; i++) {
+        ns += parts[i];
+    }
+    return ns;
 }
 
 static uint32_t place_of(const struct cost_worker *w)
@@ -33,11 +60,13 @@ int cost_work_create(struct cost_cluster *c)
 {
     struct work_config config = *c->setup.work;
     uint32_t traits = c->setup.engine->traits;
-    if ((traits & (ENGINE_OWNED | ENGINE_SHARDED)) == 0 || c->setup.degree < 1 ||
-        c->setup.degree > c->setup.nodes) {
+    bool tables = cost_tables(c);
+    if ((!tables && (traits & (ENGINE_OWNED | ENGINE_SHARDED)) == 0) || c->setup.degree < 1 ||
+        c->setup.degree > c->setup.nodes || (tables && c->setup.degree != 1) ||
+        (!tables && (c->setup.memory > 0 || work_scans(config.kind)))) {
         return HK_ERR_INVALID;
     }
-    config.nodes = c->setup.nodes;
+    config.nodes = c->setup.nodes - c->setup.memory;
     config.workers = c->setup.workers;
     config.seed = c->setup.seed;
     int err = work_create(&config, &c->work);
@@ -91,7 +120,7 @@ static uint64_t stored(const struct cost_cluster *c)
 int cost_work_fill(struct cost_cluster *c)
 {
     uint64_t until_ps = c->now_ps + FILL_WAIT_US * (uint64_t)COST_PS_PER_US;
-    uint64_t copies = c->objects * c->setup.degree;
+    uint64_t copies = cost_tables(c) ? 0 : c->objects * c->setup.degree;
     c->load = (struct cost_load){.window = c->setup.window_most};
     c->filling = true;
     reset_all(c);
@@ -126,30 +155,42 @@ bool cost_work_request(struct cost_worker *w, struct cost_session *s, struct req
     if (c->filling && !fill_in(w, s)) {
         return false;
     }
-    if (!c->filling) {
+    if (!c->filling && !s->goes_on) {
         work_draw(c->work, place_of(w), &c->random, s->txn);
     }
     s->write = s->txn->updates;
-    s->request =
-        (struct txn_request){.ops = s->txn->ops, .ops_n = s->txn->ops_n, .flags = s->txn->flags};
+    s->request = (struct txn_request){.ops = s->txn->ops,
+                                      .ops_n = s->txn->ops_n,
+                                      .watches = s->txn->watches,
+                                      .watches_n = s->txn->watches_n,
+                                      .flags = s->txn->flags};
     w->txns++;
     w->txn_ops += s->txn->ops_n;
-    *out = (struct request){.session = s->session, .txn = &s->request};
+    *out = (struct request){.session = s->session,
+                            .since_us = s->goes_on ? s->issued_ps / COST_PS_PER_US : 0,
+                            .txn = &s->request};
     return true;
 }
 
-void cost_work_reply(struct cost_worker *w, struct cost_session *s, const struct reply *reply,
+bool cost_work_reply(struct cost_worker *w, struct cost_session *s, const struct reply *reply,
                      bool *failed_out, bool *refused_out)
 {
     struct cost_cluster *c = w->side->cluster;
     const struct answer *a = &reply->answer;
-    bool whole =
-        (a->kind == ANSWER_OK || a->kind == ANSWER_NUMBER) && reply->answers_n == s->txn->ops_n;
+    bool held = a->kind == ANSWER_OK || a->kind == ANSWER_NUMBER;
+    bool whole = (held && reply->answers_n == s->txn->ops_n) ||
+                 (a->kind == ANSWER_NIL && s->txn->watches_n > 0);
     *refused_out = !c->filling && a->kind == ANSWER_ERROR && a->number == HK_ERR_BUSY;
     *failed_out = !whole && !*refused_out;
-    if (!c->filling) {
-        work_done(c->work, place_of(w), s->txn, !*refused_out);
+    if (c->filling) {
+        return false;
     }
+    if (whole && work_next(c->work, place_of(w), s->txn, held, reply->answers, reply->versions) !=
+                     WORK_OVER) {
+        return true;
+    }
+    work_done(c->work, place_of(w), s->txn, !*refused_out);
+    return false;
 }
 
 /* ---- Another part of them is remote ---- */

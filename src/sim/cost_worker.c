@@ -9,8 +9,8 @@
 
 #define EVENTS_MAX 64u /* of a kind, a poll: as the server's */
 
-/* What the poll has cost so far. */
-static uint64_t spent_ps(const struct cost_worker *w)
+/* What the poll has cost so far; of transactions also by its parts. */
+static uint64_t spent_ps_of(const struct cost_worker *w, double parts[COST_PARTS])
 {
     const struct cost_cpu *cpu = &w->side->cluster->cpu;
     const struct node_stats *now = worker_stats(w->worker);
@@ -21,7 +21,8 @@ static uint64_t spent_ps(const struct cost_worker *w)
     ns += cpu->byte * (double)(now->bytes_in - then->bytes_in + now->bytes_out - then->bytes_out);
     ns += cpu->packet * (double)w->packets;
     if (w->side->cluster->work != NULL) {
-        return (uint64_t)((ns + cost_work_ns(w)) * COST_PS_PER_NS);
+        parts[COST_NETWORK] = ns;
+        return (uint64_t)(cost_work_ns(w, parts) * COST_PS_PER_NS);
     }
     ns += cpu->message *
           (double)(now->messages_in - then->messages_in + now->messages_out - then->messages_out);
@@ -34,6 +35,12 @@ static uint64_t spent_ps(const struct cost_worker *w)
     ns += cpu->home_miss *
           (double)(now->at_home - then->at_home + now->forwarded_in - then->forwarded_in);
     return (uint64_t)(ns * COST_PS_PER_NS);
+}
+
+static uint64_t spent_ps(const struct cost_worker *w)
+{
+    double parts[COST_PARTS] = {0};
+    return spent_ps_of(w, parts);
 }
 
 static struct cost_worker *worker_of(void *context, uint32_t worker)
@@ -100,7 +107,10 @@ static bool env_request(void *context, uint32_t worker, struct request *request_
     w->idle_n--;
     w->offered--;
     s->busy = true;
-    s->issued_ps = w->now_ps + spent_ps(w);
+    if (!s->goes_on) {
+        s->issued_ps = w->now_ps + spent_ps(w);
+    }
+    s->goes_on = false;
     if (c->work != NULL) {
         request_out->tag = i;
         return true;
@@ -152,16 +162,14 @@ static void env_reply(void *context, uint32_t worker, const struct reply *reply)
     struct cost_session *s = &w->sessions[reply->tag];
     bool failed = reply->answer.kind == ANSWER_ERROR;
     bool refused = false;
-    s->busy = false;
-    if (c->work != NULL) {
-        cost_work_reply(w, s, reply, &failed, &refused);
-    }
+    s->goes_on = c->work != NULL && cost_work_reply(w, s, reply, &failed, &refused);
+    s->busy = s->goes_on;
     c->filled += c->filling && !failed && !refused;
-    if (reply->tag < c->load.window) {
+    if (s->goes_on || (reply->tag < c->load.window && cost_is_client(w->side))) {
         w->idle[(w->idle_first + w->idle_n) % COST_WINDOW_MAX] = (uint32_t)reply->tag;
         w->idle_n++;
     }
-    if (c->result != NULL) {
+    if (c->result != NULL && !s->goes_on) {
         record(c, s, w->now_ps + spent_ps(w), failed, refused);
     }
 }
@@ -210,21 +218,27 @@ uint64_t cost_poll(struct cost_worker *w)
     w->looks_before = worker_looks(w->worker, 0);
     w->offered = cost_offer(w);
     (void)worker_poll(w->worker, c->now_ps / COST_PS_PER_US, EVENTS_MAX);
-    uint64_t ps = spent_ps(w);
+    double parts[COST_PARTS] = {0};
+    uint64_t ps = spent_ps_of(w, parts);
     w->busy_ps += ps;
+    for (uint32_t i = 0; i < COST_PARTS; i++) {
+        w->part_ns[i] += parts[i];
+    }
     return ps;
 }
 
 void cost_sessions_reset(struct cost_worker *w)
 {
+    const struct cost_cluster *c = w->side->cluster;
+    uint32_t window = cost_is_client(w->side) ? c->load.window : 0;
     w->idle_first = 0;
     w->idle_n = 0;
-    for (uint32_t i = 0; i < w->side->cluster->load.window; i++) {
-        if (!w->sessions[i].busy) {
+    for (uint32_t i = 0; i < c->setup.window_most; i++) {
+        if (w->sessions[i].goes_on || (i < window && !w->sessions[i].busy)) {
             w->idle[w->idle_n++] = i;
         }
     }
     if (cost_offer(w) > 0 && w->asleep) {
-        cost_wake(w, w->side->cluster->now_ps);
+        cost_wake(w, c->now_ps);
     }
 }
