@@ -98,9 +98,11 @@ struct bench_run {
     /* Without threads: the time that each node's workers took, in all. */
     double node_seconds[BENCH_NODES_MAX];
     uint32_t nodes;
-    uint32_t memory; /* of them: memory servers, the last ones */
-    bool homed;      /* its keys have homes */
-    bool owned;      /* its objects have owners */
+    uint32_t memory;         /* of them: memory servers, the last ones */
+    bool homed;              /* its keys have homes */
+    bool owned;              /* its objects have owners */
+    bool tables;             /* its rows are in tables of memory servers */
+    uint64_t compute_frames; /* node.frames_out, but for memory servers' */
     /* Of a workload: transactions by type, those of them that succeeded by its rules, and those
      * that touched an object whose home is another node. */
     uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote;

@@ -264,7 +264,7 @@ static uint64_t copies_of(const struct bench_config *b)
     if ((traits & (ENGINE_OWNED | ENGINE_SHARDED)) != 0) {
         return b->degree;
     }
-    return (traits & ENGINE_HOMED) != 0 ? 0 : b->nodes;
+    return (traits & (ENGINE_HOMED | ENGINE_TABLES)) != 0 ? 0 : b->nodes;
 }
 
 static bool filled_everywhere(const struct bench_cluster *c, uint64_t filled, uint64_t stored)
@@ -429,7 +429,7 @@ struct reading {
     uint64_t hits;
     uint64_t refused;
     uint64_t txns[WORK_TYPES_MAX], succeeded[WORK_TYPES_MAX], remote, steps, again;
-    uint64_t frames_dropped;
+    uint64_t frames_dropped, compute_frames;
     uint64_t spent_ns[BENCH_NODES_MAX];
     struct node_stats node;
 };
@@ -477,6 +477,7 @@ static void read_all(const struct bench_cluster *c, struct reading *r)
         struct node_stats s;
         node_stats(c->nodes[i].node, &s);
         add_stats(&r->node, &s, false);
+        r->compute_frames += i < c->config.nodes - c->config.memory ? s.frames_out : 0;
     }
 }
 
@@ -515,6 +516,8 @@ void bench_cluster_run(struct bench_cluster *c, double warmup_seconds, double se
     run_out->nodes = c->config.nodes;
     run_out->memory = c->config.memory;
     run_out->owned = (c->config.engine->traits & ENGINE_OWNED) != 0;
+    run_out->tables = (c->config.engine->traits & ENGINE_TABLES) != 0;
+    run_out->compute_frames = after.compute_frames - before.compute_frames;
     run_out->remote = after.remote - before.remote;
     run_out->steps = after.steps - before.steps;
     run_out->again = after.again - before.again;

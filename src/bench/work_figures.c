@@ -18,6 +18,12 @@ static const char *const names[WORK_SUCCESS] = {
     [WORK_REMOTE] = "remote",
     [WORK_ABORTS_PER_TXN] = "aborts_per_txn",
     [WORK_REFUSED_PER_TXN] = "refused_per_txn",
+    [WORK_REQUESTS_PER_MESSAGE] = "requests_per_message",
+    [WORK_REQUESTS_PER_FRAME] = "requests_per_frame",
+    [WORK_ONE_TRIP] = "one_trip",
+    [WORK_HINTS] = "hints",
+    [WORK_HINTS_GOOD] = "hints_good",
+    [WORK_HINTS_STALE] = "hints_stale",
     [WORK_MOVES_PER_TXN] = "moves_per_txn",
     [WORK_MOVES_PER_S] = "moves_per_s",
     [WORK_READERS_PER_TXN] = "readers_per_txn",
@@ -68,6 +74,22 @@ static void owned_figures(const struct bench_run *r, double txns, double out[WOR
     out[WORK_MESSAGES_PER_COMMIT] = part(commit, (double)n->txn_commits);
 }
 
+static void tables_figures(const struct bench_run *r, double txns, double out[WORK_FIGURES])
+{
+    const struct node_stats *n = &r->node;
+    double items = (double)n->home_items, hints = (double)n->home_hints;
+    double again = part((double)r->again, txns);
+    out[WORK_TRIES_PER_TXN] = part((double)n->lotus_tries, (double)n->lotus_transactions) + again;
+    out[WORK_REQUESTS_PER_MESSAGE] = part(items, (double)(n->home_executes + n->home_wholes));
+    out[WORK_ONE_TRIP] = part((double)n->lotus_whole, (double)n->lotus_tries);
+    out[WORK_HINTS] = part(hints, items);
+    out[WORK_HINTS_GOOD] = part((double)n->home_hints_good, items);
+    out[WORK_HINTS_STALE] = part(hints - (double)n->home_hints_good, items);
+    if (r->memory > 0) {
+        out[WORK_REQUESTS_PER_FRAME] = part(items, (double)r->compute_frames);
+    }
+}
+
 static double busiest(const struct bench_run *r)
 {
     double most = 0.0, all = 0.0;
@@ -115,6 +137,9 @@ void work_figures_of(const struct bench_run *run, double out[WORK_FIGURES])
     out[WORK_REFUSED_PER_TXN] = part((double)r->refused, txns);
     if (r->owned) {
         owned_figures(r, txns, out);
+    }
+    if (r->tables) {
+        tables_figures(r, txns, out);
     }
     out[WORK_MESSAGES_PER_TXN] = part((double)r->node.messages_out, txns);
     out[WORK_FRAMES_PER_TXN] = part((double)r->node.frames_out, txns);

@@ -17,6 +17,13 @@ enum work_figure {
     WORK_REMOTE,                 /* the part that touches objects of other nodes' homes */
     WORK_ABORTS_PER_TXN,         /* tries that came to nothing, of those that ended well */
     WORK_REFUSED_PER_TXN,        /* given up: others were faster too often */
+    WORK_REQUESTS_PER_MESSAGE,   /* lotus: rows and ranges that a message asks for ... */
+    WORK_REQUESTS_PER_FRAME,     /* ... and, where memory servers are nodes of their own, a frame of
+                                  the others */
+    WORK_ONE_TRIP,               /* lotus: the part that one server did as a whole */
+    WORK_HINTS,                  /* lotus: the part of what is asked for that has a hint, ... */
+    WORK_HINTS_GOOD,             /* ... one that is right, ... */
+    WORK_HINTS_STALE,            /* ... and one that is not */
     WORK_MOVES_PER_TXN,          /* zeus: objects that changed their owner */
     WORK_MOVES_PER_S,            /* zeus */
     WORK_READERS_PER_TXN,        /* zeus: replicas that were added */

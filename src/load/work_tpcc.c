@@ -409,7 +409,7 @@ static enum work_step read_last_order(const struct work *w, uint32_t place, stru
     txn->watches[txn->watches_n++] = (struct txn_watch){.key = op->key,
                                                         .version = range,
                                                         .range = true,
-                                                        .flags = TXN_OPF_REVERSE | TXN_OPF_KEYS,
+                                                        .flags = TXN_OPF_REVERSE,
                                                         .limit = 1,
                                                         .end = op->arg};
     last = customer_row('B', t);

@@ -269,6 +269,11 @@ static struct seen run(struct work *w, uint64_t n, uint64_t seed)
             busy[i] = true;
             steps[i] = 0;
         }
+        const struct txn_request request = {.ops = txns[i].ops,
+                                            .watches = txns[i].watches,
+                                            .ops_n = txns[i].ops_n,
+                                            .watches_n = txns[i].watches_n};
+        assert_int_equal(txn_check(&request, 4096), HK_OK); /* a node takes it */
         bool held = run_step(&txns[i]);
         enum work_step step = work_next(w, place, &txns[i], held, answers, versions);
         s.steps_most = ++steps[i] > s.steps_most ? steps[i] : s.steps_most;
