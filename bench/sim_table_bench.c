@@ -1,5 +1,5 @@
-/* What a memory server of Lotus does for a row, taken apart: one thread, a table of rows, holders of
- * `--requests` locks each. Figures are differences between runs that do one thing more, all in
+/* What a memory server of Lotus does for a row, taken apart: one thread, a table of rows, holders
+ * of `--requests` locks each. Figures are differences between runs that do one thing more, all in
  * rounds that go through all of them:
  *
  *   begin and end   a holder, per row
