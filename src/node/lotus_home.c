@@ -166,6 +166,7 @@ static void free_space(struct worker *w, struct home_space *s)
     free(s->works);
     free(s->buckets);
     free(s->walk_at);
+    buffer_free(&s->late);
     free(s);
 }
 
@@ -336,12 +337,27 @@ static void tell(struct worker *w, const struct home_space *s, const struct home
 static void install(struct worker *w, struct home_space *s, struct home_try *t, struct bytes rows)
 {
     struct lotus_row row;
+    if (!lotus_rule_on(s->config, LOTUS_RULE_WRITE_FIRST) && rows.n > 0) {
+        memcpy(buffer_add(&s->late, rows.n), rows.at, rows.n);
+        return;
+    }
     while (lotus_row_take(&rows, &row)) {
         enum table_word word =
             lotus_table_write(s->table, w->threads[s->space], &t->work->holder, &row, w->now_us);
         HK_ASSERT(word == TABLE_DONE); /* it has X on all of them, and memory was made sure of */
         w->stats.home_written++;
     }
+}
+
+/* P6 is off: what was released before it was written. */
+static void write_late(struct worker *w, struct home_space *s)
+{
+    struct bytes rows = bytes_of(s->late.at, s->late.n);
+    struct lotus_row row;
+    while (lotus_row_take(&rows, &row)) {
+        (void)lotus_table_put(s->table, w->threads[s->space], &row);
+    }
+    s->late.n = 0;
 }
 
 static void release(struct worker *w, struct home_space *s, struct home_try *t)
@@ -458,30 +474,26 @@ static void replace(struct worker *w, struct home_space *s, const struct home_na
 static enum lotus_word begin(struct worker *w, struct home_space *s, const struct home_name *name,
                              struct lock_age age, struct home_try **t_out)
 {
-    struct home_try *t = s->spare;
     replace(w, s, name);
-    if (s->tries_n >= (1 + HOME_OUTCOMES) * (uint64_t)s->config->tries_max) {
+    lotus_saw(w, &age);
+    if (list_empty(&s->free) ||
+        s->tries_n >= (1 + HOME_OUTCOMES) * (uint64_t)s->config->tries_max) {
         return LOTUS_BUSY;
     }
-    if (t == NULL && (t = malloc(sizeof *t)) == NULL) {
+    struct home_try *t = s->spare;
+    if (t != NULL) {
+        s->spare = t->next;
+    } else if ((t = malloc(sizeof *t)) == NULL) {
         return LOTUS_NOMEM;
     }
-    struct home_work *work = home_work_take(s, age);
-    struct home_try *rest = t == s->spare ? t->next : s->spare;
-    if (work == NULL) {
-        t->next = rest;
-        s->spare = t;
-        return LOTUS_BUSY;
-    }
-    s->spare = rest;
     struct home_try **bucket = bucket_of(s, name);
     *t = (struct home_try){.name = *name,
                            .next = *bucket,
-                           .work = work,
+                           .work = home_work_take(s, age),
                            .admitted = w->view.members[name->node].admitted,
                            .began = node_map_version(w->node, s->space)};
     *bucket = t;
-    work->t = t;
+    t->work->t = t;
     list_init(&t->outcome);
     list_push_back(&s->tries, &t->link);
     s->tries_n++;
@@ -624,6 +636,19 @@ static void take_finish(struct worker *w, struct home_space *s, const struct msg
     }
 }
 
+/* Those of the nodes whose processes have gone since that epoch. */
+static nodeset gone_since(const struct worker *w, nodeset nodes, uint32_t epoch)
+{
+    nodeset gone = 0;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        uint8_t node = nodeset_first(nodes);
+        if (!nodeset_has(w->view.live, node) || w->view.members[node].admitted > epoch) {
+            gone |= nodeset_of(node);
+        }
+    }
+    return gone;
+}
+
 static void take_prepare(struct worker *w, struct home_space *s, const struct msg *msg,
                          const struct home_name *name)
 {
@@ -656,6 +681,7 @@ static void take_prepare(struct worker *w, struct home_space *s, const struct ms
         t->epoch = msg->epoch;
         won = win(w, s, t);
     }
+    participants &= ~gone_since(w, participants & ~nodeset_of(self), msg->epoch);
     part_prepare(&t->part, won, msg->arg, participants, self, &fx);
     home_carry_out(w, s, t, &fx, &(struct home_event){.answer = LOTUS_MSG_PREPARED});
 }
@@ -720,11 +746,14 @@ static void take_about(struct worker *w, struct home_space *s, const struct msg 
                              .node = (uint8_t)msg->arg};
     struct home_try unknown = nobody(&name), *t = find(s, &name);
     struct part_effects fx = {.n = 0};
-    if (msg->epoch != w->view.epoch && lotus_rule_on(s->config, LOTUS_RULE_EPOCH)) {
+    bool strict = lotus_rule_on(s->config, LOTUS_RULE_EPOCH);
+    if (msg->epoch != w->view.epoch && strict) {
         w->stats.engine_drops[ENGINE_DROP_EPOCH_OLD]++;
         return;
     }
-    if (msg->arg >> 8 != w->index) {
+    /* In one epoch all agree who is gone: nobody asks for the try of a process that is not. */
+    bool lives = nonce_of(w, name.node) == name.nonce && name.nonce != 0;
+    if (msg->arg >> 8 != w->index || (lives && strict)) {
         w->stats.engine_drops[ENGINE_DROP_INVALID]++;
         return;
     }
@@ -781,19 +810,6 @@ void lotus_home_message(struct worker *w, const struct msg *msg, uint8_t from)
 
 /* ---- Views ---- */
 
-/* Those of its other participants whose processes have gone since PREPARE was sent. */
-static nodeset gone_of(const struct worker *w, const struct home_try *t)
-{
-    nodeset gone = 0;
-    for (nodeset rest = t->part.others; rest != 0; rest &= rest - 1) {
-        uint8_t node = nodeset_first(rest);
-        if (!nodeset_has(w->view.live, node) || w->view.members[node].admitted > t->epoch) {
-            gone |= nodeset_of(node);
-        }
-    }
-    return gone;
-}
-
 static bool coordinator_gone(const struct worker *w, const struct home_name *name,
                              uint32_t admitted)
 {
@@ -814,7 +830,7 @@ void lotus_home_adopt(struct worker *w)
             struct home_try *t = list_entry(link, struct home_try, link);
             struct part_effects fx = {.n = 0};
             part_adopt(&t->part, s->config, coordinator_gone(w, &t->name, t->admitted),
-                       gone_of(w, t), &fx);
+                       gone_since(w, t->part.others, t->epoch), &fx);
             home_carry_out(w, s, t, &fx, &(struct home_event){.answer = 0});
         }
     }
@@ -896,6 +912,9 @@ void lotus_home_poll(struct worker *w)
             take_woken(w, s);
             end_leases(w, s);
             home_look_at_map(w, s);
+            if (s->late.n > 0) {
+                write_late(w, s);
+            }
             if (w->index == 0) {
                 home_walk(w, s);
             }

@@ -86,6 +86,7 @@ struct home_space {
     struct list_link tries;
     struct home_try **buckets;
     struct home_try *spare;
+    struct buffer late; /* HK_MUTANTS: rows that are written after all (P6 off) */
     uint32_t buckets_n; /* a power of two */
     uint32_t tries_n;
     struct home_peer peers[NODES_MAX];
