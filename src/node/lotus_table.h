@@ -103,7 +103,8 @@ void lotus_scan_end(struct lotus_scan *scan, struct store_thread *thread);
 
 /* Makes sure that lotus_table_write of that row will find memory: before lotus_table_prepare. Good
  * for one write; what is not used goes with the try. TABLE_REFUSED: the holder does not own X on
- * it. TABLE_TOOBIG: the store takes no such value; TABLE_NOMEM. */
+ * it, or has reserved for it already (no transaction writes a row twice). TABLE_TOOBIG: the store
+ * takes no such value; TABLE_NOMEM. */
 enum table_word lotus_table_reserve(struct lotus_table *table, struct store_thread *thread,
                                     struct lotus_holder *holder, const struct lotus_row *row);
 /* Writes a row (key, value, flags, version; LOTUS_ROW_ABSENT: it becomes a ghost) that the holder

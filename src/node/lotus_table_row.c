@@ -157,10 +157,13 @@ enum table_word lotus_table_reserve(struct lotus_table *table, struct store_thre
                                     struct lotus_holder *holder, const struct lotus_row *row)
 {
     uint32_t number = owned(table, holder, row->key);
-    if (number == 0 || table->held[number].hint == 0) {
+    struct held *held = &table->held[number];
+    if (number == 0 || held->hint == 0 || (held->flags & HELD_RESERVED) != 0) {
         return TABLE_REFUSED;
     }
-    return make_sure(table, thread, &table->held[number], row);
+    enum table_word word = make_sure(table, thread, held, row);
+    held->flags |= word == TABLE_DONE ? HELD_RESERVED : 0;
+    return word;
 }
 
 /* The row's record, as the row is to be; memory is there. */
@@ -212,7 +215,7 @@ enum table_word lotus_table_write(struct lotus_table *table, struct store_thread
                             .flags = (row->flags & ~(uint64_t)LOTUS_ROW_END) |
                                      ((held->flags & HELD_QUEUED) != 0 ? ROW_QUEUED : 0)};
     write_record(table, thread, held, row, &head);
-    held->flags &= (uint8_t)~HELD_ABSENT;
+    held->flags &= (uint8_t) ~(HELD_ABSENT | HELD_RESERVED);
     held->flags |= absent ? HELD_ABSENT : 0;
     if (absent != was_absent) {
         atomic_fetch_add_explicit(&table->ghosts, absent ? 1 : -1, memory_order_relaxed);

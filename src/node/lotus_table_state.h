@@ -59,8 +59,9 @@ struct ghost {
 enum held_flag {
     HELD_UPGRADE = 1, /* it waits for X */
     HELD_GAP = 2,
-    HELD_ABSENT = 4, /* X on a row: which is a ghost ... */
-    HELD_QUEUED = 8, /* ... or was one, and the cleaner's queue has it */
+    HELD_ABSENT = 4,    /* X on a row: which is a ghost ... */
+    HELD_QUEUED = 8,    /* ... or was one, and the cleaner's queue has it */
+    HELD_RESERVED = 16, /* lotus_table_reserve has been here */
 };
 
 /* What the table keeps beside a request. */

@@ -169,27 +169,38 @@ static enum table_word step(struct player *p, bool *ended_out)
     return word;
 }
 
-/* Writes all, or reserves for it. */
+/* Of a size that is known before the place is. */
+static enum table_word write_row(struct player *p, uint8_t key, uint32_t i, uint64_t value,
+                                 bool reserve, uint64_t now_us)
+{
+    uint8_t bytes[64] = {0};
+    uint32_t n = 8u + (uint32_t)((p->age * 7u + key * 13u + i * 5u) % 50u);
+    bool absent = p->play.steps[i].kind != PLAY_WRITE;
+    memcpy(bytes, &value, sizeof(value));
+    struct lotus_row row = {.key = key_of(key),
+                            .version = p->age,
+                            .flags = absent ? LOTUS_ROW_ABSENT : 0,
+                            .value = bytes_of(bytes, absent ? 0 : n)};
+    return reserve ? lotus_table_reserve(p->table, p->thread, &p->holder, &row)
+                   : lotus_table_write(p->table, p->thread, &p->holder, &row, now_us);
+}
+
+/* Writes all, or reserves for it: each row once, as its last step has it. */
 static bool each_write(struct player *p, bool reserve, uint64_t now_us)
 {
     bool done = true;
-    uint64_t value;
+    uint32_t last[PLAY_KEYS] = {0};
+    uint64_t values[PLAY_KEYS], value;
     for (uint32_t i = 0; i < p->play.steps_n; i++) {
         uint8_t key;
         for (uint32_t k = 0; (key = written(&p->play, i, k, &value)) != PLAY_KEYS; k++) {
-            /* Of a size that is known before the place is. */
-            uint8_t bytes[64] = {0};
-            uint32_t n = 8u + (uint32_t)((p->age * 7u + key * 13u + i * 5u) % 50u);
-            bool absent = p->play.steps[i].kind != PLAY_WRITE;
-            memcpy(bytes, &value, sizeof(value));
-            struct lotus_row row = {.key = key_of(key),
-                                    .version = p->age,
-                                    .flags = absent ? LOTUS_ROW_ABSENT : 0,
-                                    .value = bytes_of(bytes, absent ? 0 : n)};
-            enum table_word word =
-                reserve ? lotus_table_reserve(p->table, p->thread, &p->holder, &row)
-                        : lotus_table_write(p->table, p->thread, &p->holder, &row, now_us);
-            done &= word == TABLE_DONE;
+            last[key] = i + 1u;
+            values[key] = value;
+        }
+    }
+    for (uint8_t key = 0; key < PLAY_KEYS; key++) {
+        if (last[key] != 0) {
+            done &= write_row(p, key, last[key] - 1u, values[key], reserve, now_us) == TABLE_DONE;
         }
     }
     return done;
