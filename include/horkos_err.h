@@ -30,6 +30,8 @@ enum hk_err {
                         */
     HK_ERR_ABORTED = -18, /* something that a transaction has read is not so any more; nothing
                              changed, and it may be tried again */
+    HK_ERR_ROLE = -19,    /* this node keeps rows and runs no transactions, or no node keeps rows;
+                             nothing changed */
 };
 
 /* "HK_OK", "HK_ERR_NOMEM", ...; "HK_ERR_?" for a number that is none of them. */

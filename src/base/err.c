@@ -26,6 +26,7 @@ static const struct {
     {HK_ERR_ABORTED, "HK_ERR_ABORTED", "something that the transaction has read has changed"},
     {HK_ERR_LOSTSLOT, "HK_ERR_LOSTSLOT", "the node that had the key is gone, and the key with it"},
     {HK_ERR_LOST, "HK_ERR_LOST", "all nodes that had the object are gone, and it with them"},
+    {HK_ERR_ROLE, "HK_ERR_ROLE", "this node runs no transactions, or no node keeps rows"},
 };
 
 const char *hk_err_name(int err)

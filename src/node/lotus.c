@@ -153,6 +153,9 @@ static int lotus_take(struct worker *w, struct call *c, const struct txn_request
     if (request != NULL && (request->flags & TXN_ACQUIRE) != 0) {
         return HK_ERR_INVALID; /* rows stay where they are */
     }
+    if (w->node->config.role == NODE_ROLE_MEMORY) {
+        return HK_ERR_ROLE;
+    }
     struct lotus_run *r = attach(w, c);
     if (r == NULL) {
         return HK_ERR_BUSY;
@@ -475,6 +478,10 @@ static void lotus_run(struct worker *w, struct call *c)
     enum lotus_where where = ask_place(w, r);
     if (where == LOTUS_LOST) {
         call_lost(w, c, r->lost);
+        return;
+    }
+    if (where == LOTUS_NOBODY) {
+        call_fail(w, c, HK_ERR_ROLE);
         return;
     }
     if (where == LOTUS_WAIT) {

@@ -22,9 +22,10 @@ void lotus_message(struct worker *w, const struct msg *msg, uint8_t from);
 /* ---- lotus_map.c ---- */
 
 enum lotus_where {
-    LOTUS_AT,   /* *node_out has it */
-    LOTUS_LOST, /* its memory server is gone, and its rows */
-    LOTUS_WAIT, /* there is no map yet */
+    LOTUS_AT,     /* *node_out has it */
+    LOTUS_LOST,   /* its memory server is gone, and its rows */
+    LOTUS_WAIT,   /* there is no map yet */
+    LOTUS_NOBODY, /* no node keeps rows */
 };
 /* Of a slot, by this node's map. Any worker. */
 enum lotus_where lotus_where(const struct worker *w, uint8_t space, uint32_t slot,

@@ -194,7 +194,8 @@ static enum lotus_where place_spans(struct worker *w, struct lotus_run *r)
             s->homes = nodeset_of(home);
         } else if (!all) {
             r->lost = (uint16_t)lost;
-            return lost != UINT32_MAX ? LOTUS_LOST : LOTUS_WAIT;
+            bool nobody = lotus_where(w, r->space, 0, &home) == LOTUS_NOBODY;
+            return lost != UINT32_MAX ? LOTUS_LOST : nobody ? LOTUS_NOBODY : LOTUS_WAIT;
         }
         s->due = s->homes;
         s->asked = s->more = 0;

@@ -96,6 +96,7 @@ enum lotus_where lotus_where(const struct worker *w, uint8_t space, uint32_t slo
     case HOME_LOST:
         return LOTUS_LOST;
     case HOME_NONE:
+        return node_map_version(w->node, space) != 0 ? LOTUS_NOBODY : LOTUS_WAIT;
     case HOME_EMPTYING:
         break;
     }

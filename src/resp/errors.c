@@ -147,6 +147,9 @@ static const char *operation_text(int error, uint8_t op_kind)
         return "TRYAGAIN others changed this key all the time; nothing changed";
     case HK_ERR_LOST:
         return "LOST all nodes that had this object are gone, and it with them; nothing changed";
+    case HK_ERR_ROLE:
+        return "NOROLE this node has the role memory and runs no transactions, or no node has the "
+               "role memory or both; nothing changed";
     case HK_ERR_FULL:
         return "TRYAGAIN this node has too much to do; nothing changed";
     default:

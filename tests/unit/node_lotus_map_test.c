@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/err.h"
 #include "base/slot.h"
 #include "engine/lotus/lotus.h"
 #include "node/lotus.h"
@@ -72,6 +73,24 @@ static const struct worker *control(struct cluster *c, uint32_t node)
     return node_worker(cluster_node(c, node), 0);
 }
 
+static struct cluster_answer get(struct cluster *c, uint32_t node, const char *key)
+{
+    struct op op = {.kind = OP_GET, .key = bytes_of(key, (uint32_t)strlen(key))};
+    return cluster_call(c, node, &op);
+}
+
+static void refused_for_roles(struct cluster *c, uint32_t node)
+{
+    struct cluster_answer a = get(c, node, "k");
+    assert_int_equal(a.kind, ANSWER_ERROR);
+    assert_int_equal(a.number, HK_ERR_ROLE);
+    struct op op = {.kind = TXN_OP_RANGE};
+    struct txn_request txn = {.ops = &op, .ops_n = 1};
+    struct cluster_txn_answer t = cluster_transact(c, node, 0, &txn);
+    assert_int_equal(t.kind, ANSWER_ERROR);
+    assert_int_equal(t.number, HK_ERR_ROLE);
+}
+
 static void memory_servers_have_the_slots(void **state)
 {
     (void)state;
@@ -94,6 +113,9 @@ static void memory_servers_have_the_slots(void **state)
             assert_int_equal(lotus_here(control(c, node), 0, slot), home == node);
         }
     }
+    assert_int_equal(get(c, 0, "k").kind, ANSWER_NIL);
+    assert_int_equal(get(c, 1, "k").kind, ANSWER_NIL);
+    refused_for_roles(c, 2);
     cluster_destroy(c);
 }
 
@@ -145,7 +167,8 @@ static void nobody_has_memory(void **state)
     assert_int_not_equal(node_map_version(cluster_node(c, 0), 0), 0);
     assert_false(lotus_servers(control(c, 0), 0, &servers, &version, &lost));
     assert_int_equal(lost, UINT32_MAX);
-    assert_int_equal(lotus_where(control(c, 0), 0, 7, &home), LOTUS_WAIT);
+    assert_int_equal(lotus_where(control(c, 0), 0, 7, &home), LOTUS_NOBODY);
+    refused_for_roles(c, 0);
     cluster_kill(c, 1);
     roles[1] = NODE_ROLE_BOTH;
     cluster_restart(c, 1);
