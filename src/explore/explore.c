@@ -6,8 +6,8 @@
 #include "engine/zeus/own.h"
 
 const char *const explore_family_names[EXPLORE_FAMILIES] = {
-    [EXPLORE_HERMES] = "hermes",      [EXPLORE_GALENE] = "galene",    [EXPLORE_OWN] = "zeus:own",
-    [EXPLORE_COMMIT] = "zeus:commit", [EXPLORE_LOCKS] = "lotus:lock", [EXPLORE_LOTUS] = "lotus",
+    [EXPLORE_HERMES] = "hermes",      [EXPLORE_GALENE] = "galene",     [EXPLORE_OWN] = "zeus:own",
+    [EXPLORE_COMMIT] = "zeus:commit", [EXPLORE_LOCKS] = "lotus-locks", [EXPLORE_LOTUS] = "lotus",
     [EXPLORE_VIEW] = "view",
 };
 

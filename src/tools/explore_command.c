@@ -27,7 +27,7 @@ static void list_configs(void)
     for (uint32_t i = 0; i < explore_count(); i++) {
         const struct explore_config *config = explore_at(i);
         char *bounds = bounds_text(config);
-        printf("%-20s %-6s %-5s %s\n%34s%s\n", config->name, explore_family_names[config->family],
+        printf("%-20s %-11s %-5s %s\n%39s%s\n", config->name, explore_family_names[config->family],
                config->fast ? "fast" : "long", config->what, "", bounds == NULL ? "" : bounds);
         free(bounds);
     }

@@ -19,6 +19,7 @@ static const char help[] =
     "3 a bound was reached first.\n"
     "\n"
     "  --config NAME     one configuration, or fast (default), or all\n"
+    "  --engine NAME     those of one engine alone, as --list names it; all, without --config\n"
     "  --list            lists the configurations\n"
     "  --states-max N    stops each after so many states\n"
     "  --memory MB       ... after so much memory (4096)\n"
@@ -35,6 +36,7 @@ static const char help[] =
 
 enum option_id {
     OPTION_CONFIG = 256,
+    OPTION_ENGINE,
     OPTION_LIST,
     OPTION_STATES_MAX,
     OPTION_MEMORY,
@@ -49,6 +51,7 @@ enum option_id {
 
 static const struct option long_options[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
+    {"engine", required_argument, NULL, OPTION_ENGINE},
     {"list", no_argument, NULL, OPTION_LIST},
     {"states-max", required_argument, NULL, OPTION_STATES_MAX},
     {"memory", required_argument, NULL, OPTION_MEMORY},
@@ -65,6 +68,10 @@ static const struct option long_options[] = {
 bool explore_options_want(const struct explore_options *options,
                           const struct explore_config *config)
 {
+    if (options->engine != NULL &&
+        strcmp(options->engine, explore_family_names[config->family]) != 0) {
+        return false;
+    }
     if (strcmp(options->config, "all") == 0) {
         return true;
     }
@@ -131,11 +138,29 @@ static bool parse_config(const char *name, struct explore_options *o)
     return false;
 }
 
+static bool parse_engine(const char *name, struct explore_options *o)
+{
+    for (uint32_t i = 0; i < EXPLORE_FAMILIES; i++) {
+        if (strcmp(name, explore_family_names[i]) == 0) {
+            o->engine = name;
+            return true;
+        }
+    }
+    fprintf(stderr, "horkos explore: there is no engine \"%s\"; there are", name);
+    for (uint32_t i = 0; i < EXPLORE_FAMILIES; i++) {
+        fprintf(stderr, "%s %s", i > 0 ? "," : "", explore_family_names[i]);
+    }
+    fprintf(stderr, "\n");
+    return false;
+}
+
 static bool parse_one(int id, const char *text, struct explore_options *o)
 {
     switch (id) {
     case OPTION_CONFIG:
         return parse_config(text, o);
+    case OPTION_ENGINE:
+        return parse_engine(text, o);
     case OPTION_LIST:
         o->list = true;
         return true;
@@ -201,7 +226,7 @@ int explore_options_parse(int argc, char **argv, struct explore_options *options
         return STATUS_USAGE;
     }
     if (o->config == NULL) {
-        o->config = o->all_mutants ? "all" : "fast";
+        o->config = o->all_mutants || o->engine != NULL ? "all" : "fast";
     }
     o->progress = o->progress || (!o->json && isatty(STDERR_FILENO));
     return STATUS_OK;

@@ -13,6 +13,7 @@ enum {
 
 struct explore_options {
     const char *config; /* a name, "all" or "fast" */
+    const char *engine; /* NULL: any */
     struct search_bounds bounds;
     uint64_t rules_off[EXPLORE_FAMILIES];
     uint64_t flips_on;

@@ -63,6 +63,14 @@ static void test_help_and_list(void **state)
     }
 }
 
+static void test_one_engine(void **state)
+{
+    (void)state;
+    assert_int_equal(run("explore --engine lotus-locks --config fast"), STATUS_OK);
+    assert_non_null(strstr(printed, "locks-wait-die"));
+    assert_null(strstr(printed, "two-writes"));
+}
+
 static void test_wrong_options(void **state)
 {
     (void)state;
@@ -70,7 +78,7 @@ static void test_wrong_options(void **state)
         "explore --config nothing", "explore --states-max 0",
         "explore --memory x",       "explore --seconds",
         "explore --stats",          "explore more",
-        "explore --trace",
+        "explore --trace",          "explore --engine locks",
 #ifndef HK_MUTANTS
         "explore --mutants",        "explore --mutant hermes:epoch",
 #else
