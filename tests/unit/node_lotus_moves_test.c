@@ -342,7 +342,7 @@ static void the_next_home_dies(void **state)
     (void)state;
     uint32_t none = 0;
     uint32_t some = 0;
-    for (uint64_t us = 0; us < 12000; us += us < 900 ? 50 : 1000) {
+    for (uint64_t us = 0; us < 8000; us += us < 500 ? 50 : 1500) {
         uint32_t n = dies_while_slots_move(3, us);
         none += n == 0;
         some += n > 0;
@@ -354,7 +354,7 @@ static void the_next_home_dies(void **state)
 static void the_old_home_dies(void **state)
 {
     (void)state;
-    for (uint64_t us = 0; us < 8000; us += 1000) {
+    for (uint64_t us = 0; us < 4000; us += 800) {
         uint32_t n = dies_while_slots_move(1, us);
         assert_true(n >= HASH_SLOTS / 4 && n <= HASH_SLOTS / 3 + 1);
     }
