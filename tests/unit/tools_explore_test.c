@@ -159,9 +159,9 @@ static void test_mutants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help_and_list), cmocka_unit_test(test_wrong_options),
-        cmocka_unit_test(test_complete),      cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_help_and_list), cmocka_unit_test(test_one_engine),
+        cmocka_unit_test(test_wrong_options), cmocka_unit_test(test_complete),
+        cmocka_unit_test(test_bound),         cmocka_unit_test(test_json),
 #ifdef HK_MUTANTS
         cmocka_unit_test(test_mutant),        cmocka_unit_test(test_mutants),
 #endif
