@@ -347,7 +347,11 @@ const char *homed_unsettled(const struct machine *m)
     uint32_t least = HASH_SLOTS;
     uint32_t most = 0;
     for (nodeset rest = m->world->operator.wanted; rest != 0; rest &= rest - 1) {
-        uint32_t share = shares[nodeset_first(rest)];
+        uint8_t node = nodeset_first(rest);
+        if (m->world->setup.roles[node] == NODE_ROLE_COMPUTE) {
+            continue;
+        }
+        uint32_t share = shares[node];
         least = share < least ? share : least;
         most = share > most ? share : most;
     }

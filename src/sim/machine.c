@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "engine/homes/homes.h"
 #include "sim/redis.h"
 #include "sim/world.h"
 
@@ -249,7 +250,8 @@ static void configure_engine(struct machine *m)
                                                                               : s->mlt_us,
                                             .grace_us = s->grace_us,
                                             .ack_to_all = s->o3,
-                                            .degree = s->degree};
+                                            .degree = s->degree,
+                                            .lotus = s->lotus};
     engines_configure(s->engine, &options, config);
     m->process->ops = *s->engine;
     if (m->world->config->lanes) {
@@ -266,6 +268,10 @@ static void configure_engine(struct machine *m)
     } else if (s->engine == &zeus_ops) {
         config->zeus.own.rules_off = m->world->config->engine_rules_off;
         config->zeus.commit.rules_off = m->world->config->engine_rules_off >> OWN_RULES;
+    } else if (s->engine == &lotus_ops) {
+        config->lotus.rules_off = m->world->config->engine_rules_off;
+        config->lotus.lock.rules_off =
+            m->world->config->engine_rules_off >> (LOTUS_RULES + HOMES_RULES);
     }
 }
 
@@ -277,6 +283,7 @@ static void describe_node(struct machine *m, struct node_config *config)
     configure_engine(m);
     *config = (struct node_config){
         .self = m->id,
+        .role = s->roles[m->id],
         .workers = m->workers,
         .version_max = m->version_max,
         .cluster = s->seed,

@@ -9,6 +9,8 @@
 #include "engine/galene/galene.h"
 #include "engine/hermes/hermes.h"
 #include "engine/homes/homes.h"
+#include "engine/lotus/lotus.h"
+#include "engine/homes/homes.h"
 #include "engine/zab/zab.h"
 #include "engine/zeus/zeus.h"
 #include "node/engines.h"
@@ -33,6 +35,9 @@ static const struct family families[] = {
     {"zab", zab_rule_names, ZAB_RULES, OWNER_ENGINE, 0},
     {"galene", galene_rule_names, GALENE_RULES, OWNER_ENGINE, 0},
     {"galene", homes_rule_names, HOMES_RULES_COMMON, OWNER_ENGINE, GALENE_RULES},
+    {"lotus", lotus_rule_names, LOTUS_RULES, OWNER_ENGINE, 0},
+    {"lotus:map", homes_rule_names, HOMES_RULES, OWNER_ENGINE, LOTUS_RULES},
+    {"lotus:lock", lock_rule_names, LOCK_RULES, OWNER_ENGINE, LOTUS_RULES + HOMES_RULES},
     {"zeus:own", own_rule_names, OWN_RULES, OWNER_ENGINE, 0},
     {"zeus:commit", commit_rule_names, COMMIT_RULES, OWNER_ENGINE, OWN_RULES},
 };
@@ -148,7 +153,8 @@ static const struct mutant_hint hints[] = {
 #define RULES                                                                                      \
     ((uint32_t)VIEW_RULES + (uint32_t)HERMES_RULES + (uint32_t)NODE_RULES + (uint32_t)CRAQ_RULES + \
      (uint32_t)ZAB_RULES + (uint32_t)GALENE_RULES + (uint32_t)HOMES_RULES_COMMON +                 \
-     (uint32_t)OWN_RULES + (uint32_t)COMMIT_RULES)
+     (uint32_t)LOTUS_RULES + (uint32_t)HOMES_RULES + (uint32_t)LOCK_RULES + (uint32_t)OWN_RULES +  \
+     (uint32_t)COMMIT_RULES)
 
 /* Flipped operators come after the rules. */
 static uint32_t flips_count(void)

@@ -52,6 +52,10 @@ static void add_stats(struct sim_stats *sum, const struct sim_stats *stats)
     sum->deals_unknown += stats->deals_unknown;
     sum->deals_spoken += stats->deals_spoken;
     sum->audits += stats->audits;
+    sum->ranges += stats->ranges;
+    sum->tries += stats->tries;
+    sum->tries_again += stats->tries_again;
+    sum->tries_most = stats->tries_most > sum->tries_most ? stats->tries_most : sum->tries_most;
     sum->deaths += stats->deaths;
     sum->polls += stats->polls;
     sum->frames += stats->frames;
@@ -250,6 +254,13 @@ void sim_report_text(const struct sim_report *report, double wall_seconds, FILE 
                 s->deals, s->deals_ok, s->deals_spoken, s->deals_aborted, s->deals_unknown,
                 s->audits);
     }
+    if (s->tries > 0) {
+        fprintf(to,
+                "tries: %" PRIu64 "; retries of a transaction: %.3f, at most %" PRIu64
+                "; ranges: %" PRIu64 "\n",
+                s->tries, (double)s->tries_again / (double)(s->tries - s->tries_again),
+                s->tries_most - 1, s->ranges);
+    }
     fprintf(to,
             "views: %.2f changes a seed; processes: %" PRIu64 ", of these after a wipe: %" PRIu64
             "\n",
@@ -301,6 +312,10 @@ static json_t *transactions_json(const struct sim_report *report)
     json_object_set_new(json, "without_effect", number(s->deals_aborted));
     json_object_set_new(json, "unknown_outcome", number(s->deals_unknown));
     json_object_set_new(json, "audits", number(s->audits));
+    json_object_set_new(json, "ranges", number(s->ranges));
+    json_object_set_new(json, "tries", number(s->tries));
+    json_object_set_new(json, "retries", number(s->tries_again));
+    json_object_set_new(json, "retries_most", number(s->tries_most > 0 ? s->tries_most - 1 : 0));
     return json;
 }
 

@@ -500,6 +500,13 @@ static void draw_tables(struct drawing *d, const struct sim_config *config)
         .lease_us = between(&own, s->lease_us / 2, 4 * s->lease_us),
         .grace_us = between(&own, 500, s->lease_us),
     };
+    /* A quorum of memory servers is not needed, but one is. */
+    bool roles = chance(&own, 300);
+    uint32_t server = (uint32_t)random_below(&own.random, s->nodes);
+    for (uint32_t i = 0; i < SIM_NODES_MAX; i++) {
+        bool computes = chance(&own, 400);
+        s->roles[i] = roles && computes && i != server ? NODE_ROLE_COMPUTE : NODE_ROLE_BOTH;
+    }
     if (config->policy > 0) {
         s->lotus.lock.policy = (uint8_t)(config->policy - 1);
     }

@@ -128,6 +128,7 @@ struct setup {
     uint8_t degree;        /* of the space; 0: as many replicas as the protocol thinks best */
     struct owned_config owned;
     struct lotus_config lotus;
+    uint8_t roles[SIM_NODES_MAX]; /* enum node_role */
     /* Faults. */
     struct weather weather;
     struct setup_clock clocks[SIM_NODES_MAX];

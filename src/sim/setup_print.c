@@ -133,10 +133,31 @@ static void print_hot(const struct setup *s, struct text *to)
     text_add(to, " sample %u misses %u\n", h->sample, h->misses_max);
 }
 
+static void print_tables(const struct setup *s, struct text *to)
+{
+    const struct lotus_config *l = &s->lotus;
+    text_add(to, "%s%s%s%s%s%s, hints %u, tries %u,", lock_policy_names[l->lock.policy],
+             s->trade_tag ? ", one tag" : "", l->one_at_a_time ? ", one item at a time" : "",
+             l->one_trip_off ? ", no single trips" : "", l->hints_off ? ", no hints" : "",
+             l->across ? ", batches across transactions" : "", l->hints_max, l->tries_max);
+    print_ms(to, "lease", l->lease_us);
+    print_ms(to, "grace", l->grace_us);
+    for (uint32_t i = 0; i < s->machines; i++) {
+        if (s->roles[i] == NODE_ROLE_COMPUTE) {
+            text_add(to, ", node %u computes", i);
+        }
+    }
+    text_add(to, "\n");
+}
+
 static void print_traders(const struct setup *s, struct text *to)
 {
     text_add(to, "  traders: %u, rounds of %u, window %u, %u keys, %u accounts; ", s->traders,
              s->round_deals, s->trade_window, s->traded, s->accounts);
+    if ((s->engine->traits & ENGINE_TABLES) != 0) {
+        print_tables(s, to);
+        return;
+    }
     text_add(to, "degree %u, records %u,", s->degree, s->owned.busy_max);
     print_ms(to, "quantum", s->owned.quantum_us);
     print_ms(to, "grace", s->owned.grace_us);

@@ -216,6 +216,9 @@ void shrink_options(const struct sim_config *config, struct text *to)
         add_kinds(config->faults, to);
         text_add(to, "%s", config->faults == 0 ? "none" : "");
     }
+    if (config->policy != 0) {
+        text_add(to, " --cc %s", lock_policy_names[config->policy - 1]);
+    }
     add_choice("o3", config->o3, to);
     add_choice("async", config->async, to);
     add_mutants(config, to);

@@ -541,6 +541,9 @@ static void answered_well(struct world *world, struct deal *deal, struct trader 
         tamper(world, deal);
     }
     deal_account(world, deal);
+    for (uint32_t i = 0; i < deal->request.ops_n; i++) {
+        world->result->stats.ranges += deal->ranges[i] != NULL;
+    }
     bool alone = t->reader || t->next != NO_OP || (t->speaks && !t->watches);
     struct deal *next = alone ? NULL : deal_follow(world, t, deal);
     if (next != NULL) {

@@ -21,7 +21,8 @@ static const char help[] =
     "what the clients saw, what the nodes hold, and that all is well again after the faults.\n"
     "Exit status: 0 no violation, 1 a violation, 2 a wrong option.\n"
     "\n"
-    "  --engine NAME     the engine: hermes (default), craq, zab, galene, zeus\n"
+    "  --engine NAME     the engine: hermes (default), craq, zab, galene, zeus, lotus\n"
+    "  --cc POLICY       of lotus: no_wait, wait_die or wound_wait (drawn)\n"
     "  --nodes N         nodes of the cluster, 1 to 9 (3)\n"
     "  --workers N       workers of each node, 1 to 3 (drawn by the seed)\n"
     "  --seeds N         how many seeds (100)\n"
@@ -56,6 +57,7 @@ static const char help[] =
 
 enum option_id {
     OPTION_ENGINE = 256,
+    OPTION_CC,
     OPTION_NODES,
     OPTION_WORKERS,
     OPTION_SEEDS,
@@ -89,6 +91,7 @@ enum option_id {
 
 static const struct option long_options[] = {
     {"engine", required_argument, NULL, OPTION_ENGINE},
+    {"cc", required_argument, NULL, OPTION_CC},
     {"nodes", required_argument, NULL, OPTION_NODES},
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"seeds", required_argument, NULL, OPTION_SEEDS},
@@ -239,6 +242,22 @@ static bool parse_engine(const char *name, struct sim_config *config)
     return true;
 }
 
+static bool parse_policy(const char *name, uint32_t *policy_out)
+{
+    for (uint32_t i = 0; i < LOCK_POLICIES; i++) {
+        if (strcmp(name, lock_policy_names[i]) == 0) {
+            *policy_out = i + 1;
+            return true;
+        }
+    }
+    fprintf(stderr, "horkos sim: there is no policy \"%s\"; known are:", name);
+    for (uint32_t i = 0; i < LOCK_POLICIES; i++) {
+        fprintf(stderr, " %s", lock_policy_names[i]);
+    }
+    fprintf(stderr, "\n");
+    return false;
+}
+
 static bool mutants_possible(void)
 {
 #ifdef HK_MUTANTS
@@ -343,6 +362,8 @@ static bool parse_one(int id, const char *text, struct sim_options *o)
     switch (id) {
     case OPTION_ENGINE:
         return parse_engine(text, c);
+    case OPTION_CC:
+        return parse_policy(text, &c->policy);
     case OPTION_NODES:
         return parse_small("nodes", text, 1, SIM_NODES_MAX, &c->nodes);
     case OPTION_WORKERS:
