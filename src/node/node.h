@@ -400,6 +400,11 @@ struct pipes_look {
 };
 void node_pipes_look(struct node *node, uint32_t space, struct pipes_look *look_out);
 
+/* Of a space whose rows are in tables, when nothing is under way: NULL, or what is not as it must
+ * be: an invariant of the table, a lock that somebody has, a row that belongs elsewhere. The thread
+ * is registered with the space's store, and online. No worker may be in a poll. */
+const char *node_table_check(struct node *node, uint32_t space, struct store_thread *thread);
+
 /* The home of a slot of a space whose keys have homes, by this node's map, and that map's version;
  * 0: it has none yet. Any thread. */
 struct slot_home node_home(const struct node *node, uint32_t space, uint32_t slot);

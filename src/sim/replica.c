@@ -216,8 +216,28 @@ static bool compare_replicas(const struct world *world, struct replica *replicas
     }
 }
 
+/* Rows are at one node each. */
+static bool tables_whole(struct world *world, struct text *why)
+{
+    for (nodeset rest = world->operator.wanted; rest != 0; rest &= rest - 1) {
+        struct machine *m = &world->machines[nodeset_first(rest)];
+        store_online(m->eye);
+        const char *broken = node_table_check(m->node, 0, m->eye);
+        store_quiescent(m->eye);
+        store_offline(m->eye);
+        if (broken != NULL) {
+            text_add(why, " node %u: %s;", m->id, broken);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool replicas_equal(struct world *world, struct text *why_out)
 {
+    if ((world->setup.engine->traits & ENGINE_TABLES) != 0) {
+        return tables_whole(world, why_out);
+    }
     if (owned_on(world)) {
         return owned_equal(world, why_out);
     }

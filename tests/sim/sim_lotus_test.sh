@@ -1,0 +1,61 @@
+#!/bin/sh
+# Seeds of Lotus: no violation, ranges and retries among them, nobody starved where the oldest must
+# end, and seeds that once showed a fault.
+#
+# $HORKOS_PROGRAM is the program; $HORKOS_SIM_SEEDS how many seeds 3 nodes get (200).
+set -eu
+program=${HORKOS_PROGRAM:?}
+seeds=${HORKOS_SIM_SEEDS:-200}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# field NAME: a number of the report.
+field() {
+    sed -n "s/^ *\"$1\": \([0-9.]*\),*\$/\1/p" "$work/report" | head -n 1
+}
+
+# at_least NAME LEAST, at_most NAME MOST
+at_least() {
+    value=$(field "$1")
+    awk -v value="$value" -v least="$2" 'BEGIN { exit !(value != "" && value + 0 >= least) }' || {
+        echo "$1 is $value, and $2 is wanted"
+        exit 1
+    }
+}
+at_most() {
+    value=$(field "$1")
+    awk -v value="$value" -v most="$2" 'BEGIN { exit !(value != "" && value + 0 <= most) }' || {
+        echo "$1 is $value, and at most $2 is right"
+        exit 1
+    }
+}
+
+# run NODES SEEDS [OPTION...]
+run() {
+    nodes=$1
+    count=$2
+    shift 2
+    "$program" sim --engine lotus --nodes "$nodes" --seeds "$count" --json "$@" \
+        >"$work/report" || {
+        cat "$work/report"
+        exit 1
+    }
+    echo "$nodes nodes, $count seeds $*: $(field committed) transactions, $(field ranges) ranges," \
+        "$(field retries) retries, at most $(field retries_most);" \
+        "$(field wall_seconds) s, hash $(sed -n 's/^ *"hash": "\(.*\)",*$/\1/p' "$work/report")"
+}
+
+run 3 "$seeds"
+at_least fault_kinds_least 3
+at_least view_changes_a_seed 1
+at_least committed $((seeds * 50))
+at_least ranges $((seeds * 20))
+at_most stranded $((seeds / 20))
+run 5 $((seeds / 10))
+run 1 $((seeds / 20))
+
+# Without faults nobody loses for ever.
+for policy in wait_die wound_wait no_wait; do
+    run 3 $((seeds / 20)) --faults none --from 9000 --cc "$policy"
+    at_least ranges 100
+done
