@@ -495,8 +495,9 @@ static void draw_tables(struct drawing *d, const struct sim_config *config)
         .one_trip_off = chance(&own, 200),
         .hints_off = chance(&own, 200),
         .across = chance(&own, 300),
-        .hints_max = chance(&own, 500) ? 0 : (uint32_t)between(&own, 1, 8),
-        .tries_max = chance(&own, 850) ? 0 : (uint32_t)between(&own, 4, 16),
+        .hints_max = chance(&own, 500) ? 64 : (uint32_t)between(&own, 1, 8),
+        .tries_max = chance(&own, 850) ? 128 : (uint32_t)between(&own, 4, 16),
+        .locks_max = 4096,
         .lease_us = between(&own, s->lease_us / 2, 4 * s->lease_us),
         .grace_us = between(&own, 500, s->lease_us),
     };
