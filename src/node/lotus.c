@@ -100,6 +100,12 @@ uint64_t lotus_version(struct worker *w, uint64_t seen)
     return stamp_make(l->versions, ((uint32_t)w->node->config.self << 6 | w->index) + 1);
 }
 
+void lotus_versions_above(struct worker *w, uint64_t version)
+{
+    uint64_t above = stamp_version(version);
+    w->lotus->versions = above > w->lotus->versions ? above : w->lotus->versions;
+}
+
 void lotus_saw(struct worker *w, const struct lock_age *age)
 {
     w->lotus->ages_us = age->us > w->lotus->ages_us ? age->us : w->lotus->ages_us;
@@ -527,6 +533,7 @@ static enum lotus_word take_rows(struct worker *w, struct lotus_run *r, const st
 {
     enum lotus_word word = (enum lotus_word)msg->ts;
     int err = HK_OK;
+    lotus_versions_above(w, msg->arg);
     if (word == LOTUS_OK && !rows_take(w, r, from, msg->value, &err)) {
         w->stats.engine_drops[ENGINE_DROP_INVALID]++;
         word = LOTUS_REFUSED;

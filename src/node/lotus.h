@@ -52,6 +52,8 @@ void lotus_adopt(struct worker *w);
 void lotus_check(const struct worker *w);
 /* A version above `seen` that no other write of this incarnation has or will have. */
 uint64_t lotus_version(struct worker *w, uint64_t seen);
+/* From here on its versions are above that one (N8). */
+void lotus_versions_above(struct worker *w, uint64_t version);
 /* Somebody's transaction is so old: this worker's clock is not behind it. */
 void lotus_saw(struct worker *w, const struct lock_age *age);
 /* End of a poll: batches that are due; when the next is. */

@@ -306,6 +306,7 @@ void home_answer(struct worker *w, const struct home_space *s, const struct home
         .gen = name->gen,
         .epoch = w->view.epoch,
         .ts = word,
+        .arg = kind == LOTUS_MSG_EXECUTED ? lotus_table_forgotten(s->table) : 0,
         .value = word == LOTUS_OK ? value : bytes_of(NULL, 0),
     };
     if (nonce_of(w, name->node) == name->nonce) {

@@ -60,6 +60,7 @@ static void evaluate(struct worker *w, struct home_space *s, struct home_try *t)
     struct evaluation *e = &r->evaluation;
     struct buffer *out = &w->lotus_home->out;
     nodeset written;
+    lotus_versions_above(w, lotus_table_forgotten(s->table));
     int err = rows_evaluate(w, r);
     err = err != HK_OK ? err : rows_record(w, r, &written);
     if (err != HK_OK) {

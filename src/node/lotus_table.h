@@ -117,6 +117,11 @@ enum table_word lotus_table_write(struct lotus_table *table, struct store_thread
 /* The cleaner: looks at up to `most` ghosts that are due; whether there may be more at once. */
 bool lotus_table_clean(struct lotus_table *table, struct store_thread *thread, uint64_t now_us,
                        uint32_t most);
+/* Versions that were forgotten with their ghosts are no newer than this: a row that is not there
+ * becomes one with a newer version than it ever had (N8). Any thread. */
+uint64_t lotus_table_forgotten(const struct lotus_table *table);
+/* ... and no older than that: of slots that come here. */
+void lotus_table_forget(struct lotus_table *table, uint64_t version);
 /* When it is due next; UINT64_MAX: never. Any thread. */
 uint64_t lotus_table_clean_due(const struct lotus_table *table);
 

@@ -108,6 +108,22 @@ uint64_t lotus_table_clean_due(const struct lotus_table *table)
 
 /* ---- Cleaning ---- */
 
+uint64_t lotus_table_forgotten(const struct lotus_table *table)
+{
+    /* acquire: pairs with the release below. Who finds that a row is not there, under its lock,
+     * knows of its deletion's version. */
+    return atomic_load_explicit(&table->forgotten, memory_order_acquire);
+}
+
+void lotus_table_forget(struct lotus_table *table, uint64_t version)
+{
+    uint64_t before = lotus_table_forgotten(table);
+    while (before < version &&
+           !atomic_compare_exchange_weak_explicit(&table->forgotten, &before, version,
+                                                  memory_order_release, memory_order_acquire)) {
+    }
+}
+
 bool unowned_begin(const struct lotus_table *t, struct bytes key, bool gap, struct unowned *u)
 {
     struct lotus_name row = lotus_name(t, false, key), below = lotus_name(t, true, key);
@@ -164,6 +180,7 @@ static enum table_word clean(struct lotus_table *t, struct store_thread *thread,
             if ((read.head.flags & LOTUS_ROW_ABSENT) == 0) {
                 word = forget_queue(t, thread, key, &read);
             } else {
+                lotus_table_forget(t, read.head.version);
                 word = entry_remove(t, thread, key);
                 atomic_fetch_sub_explicit(&t->ghosts, 1, memory_order_relaxed);
             }

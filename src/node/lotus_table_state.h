@@ -130,6 +130,7 @@ struct lotus_table {
     _Atomic uint64_t due_us; /* when the first of all is due; UINT64_MAX: there is none */
 
     _Alignas(64) _Atomic int64_t ghosts; /* entries that are one */
+    _Atomic uint64_t forgotten;          /* the newest version of a ghost that is gone */
     _Atomic uint32_t slots[HASH_SLOTS];  /* requests by their key's slot */
 };
 

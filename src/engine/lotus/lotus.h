@@ -74,7 +74,7 @@ extern const struct engine_ops lotus_ops; /* ENGINE_TABLES */
 
 enum lotus_kind {
     LOTUS_MSG_EXECUTE = 1, /* arg: 1: not the first of its try here (P9); value: a head, items */
-    LOTUS_MSG_EXECUTED,    /* value: rows */
+    LOTUS_MSG_EXECUTED,    /* arg: the server has forgotten no newer version (N8); value: rows */
     LOTUS_MSG_WHOLE,       /* value: a head, a request */
     LOTUS_MSG_FINISH,      /* value: rows to be written */
     LOTUS_MSG_DONE,        /* value: answers (WHOLE, if the word is OK) */

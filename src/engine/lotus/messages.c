@@ -509,7 +509,7 @@ struct shape {
 
 static const struct shape shapes[KINDS] = {
     [LOTUS_MSG_EXECUTE] = {.known = true, .arg = true, .value = true, .ts_max = UINT64_MAX},
-    [LOTUS_MSG_EXECUTED] = {.known = true, .value = true, .ts_max = LOTUS_WORDS - 1},
+    [LOTUS_MSG_EXECUTED] = {.known = true, .arg = true, .value = true, .ts_max = LOTUS_WORDS - 1},
     [LOTUS_MSG_WHOLE] = {.known = true, .value = true, .ts_max = UINT64_MAX},
     [LOTUS_MSG_FINISH] = {.known = true, .value = true, .ts_max = UINT64_MAX},
     [LOTUS_MSG_DONE] = {.known = true, .value = true, .ts_max = LOTUS_WORDS - 1},
