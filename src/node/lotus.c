@@ -59,7 +59,7 @@ int lotus_init(struct worker *w)
         return HK_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < l->runs_n; i++) {
-        l->runs[i].slot = i + 1;
+        l->runs[i].slot = lotus_slot(w->index, i + 1);
         list_push_back(&l->free, &l->runs[i].link);
     }
     int err = HK_OK;
@@ -550,7 +550,8 @@ static void answer_message(struct worker *w, const struct msg *msg, uint8_t from
 {
     struct lotuses *l = w->lotus;
     struct lotus_effects fx = {.n = 0};
-    struct lotus_run *r = msg->slot == 0 || msg->slot > l->runs_n ? NULL : &l->runs[msg->slot - 1];
+    uint32_t i = lotus_slot_index(msg->slot);
+    struct lotus_run *r = i == 0 || i > l->runs_n ? NULL : &l->runs[i - 1];
     if (r == NULL || !r->used || r->gen != msg->gen || r->space != msg->space ||
         !nodeset_has(r->machine.waits, from)) {
         w->stats.engine_drops[ENGINE_DROP_SLOT]++;

@@ -80,6 +80,21 @@ void lotus_tables_deinit(struct node *n, uint8_t space)
     sp->lotus = NULL;
 }
 
+/* Workers of a coordinator's node that speak to this one: those with its number, modulo how many
+ * there are here. */
+static uint32_t peers_of_node(const struct worker *w)
+{
+    return (WORKERS_MAX + w->node->config.workers - 1) / w->node->config.workers;
+}
+
+static struct home_peer *peer_of(const struct worker *w, const struct home_space *s, uint8_t node,
+                                 uint32_t slot)
+{
+    uint32_t i = lotus_slot_worker(slot) / w->node->config.workers;
+    HK_ASSERT(i < peers_of_node(w));
+    return &s->peers[node * peers_of_node(w) + i];
+}
+
 static int make_space(struct worker *w, uint8_t space)
 {
     const struct lotus_config *config = &w->node->spaces[space].lotus->config;
@@ -94,17 +109,18 @@ static int make_space(struct worker *w, uint8_t space)
     list_init(&s->free);
     list_init(&s->leases);
     list_init(&s->tries);
-    for (uint32_t i = 0; i < NODES_MAX; i++) {
-        list_init(&s->peers[i].outcomes);
-    }
     s->buckets_n = 64;
     while (s->buckets_n < 2 * config->tries_max && s->buckets_n < 1u << 30) {
         s->buckets_n *= 2;
     }
     s->works = calloc(config->tries_max, sizeof *s->works);
     s->buckets = calloc(s->buckets_n, sizeof(struct home_try *));
-    if (s->works == NULL || s->buckets == NULL) {
+    s->peers = calloc(NODES_MAX * peers_of_node(w), sizeof *s->peers);
+    if (s->works == NULL || s->buckets == NULL || s->peers == NULL) {
         return HK_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < NODES_MAX * peers_of_node(w); i++) {
+        list_init(&s->peers[i].outcomes);
     }
     for (uint32_t i = 0; i < config->tries_max; i++) {
         s->works[i].holder.status = w->index * config->tries_max + i;
@@ -164,6 +180,7 @@ static void free_space(struct worker *w, struct home_space *s)
         s->spare = next;
     }
     free(s->works);
+    free(s->peers);
     free(s->buckets);
     free(s->walk_at);
     buffer_free(&s->late);
@@ -310,7 +327,7 @@ void home_answer(struct worker *w, const struct home_space *s, const struct home
         .value = word == LOTUS_OK ? value : bytes_of(NULL, 0),
     };
     if (nonce_of(w, name->node) == name->nonce) {
-        output_message(w, name->node, (uint8_t)w->index, &m);
+        output_message(w, name->node, (uint8_t)lotus_slot_worker(name->slot), &m);
     }
 }
 
@@ -327,11 +344,11 @@ static void tell(struct worker *w, const struct home_space *s, const struct home
         .gen = name->gen,
         .epoch = w->view.epoch,
         .ts = ts,
-        .arg = (uint64_t)name->node | (uint64_t)w->index << 8,
+        .arg = (uint64_t)name->node | (uint64_t)lotus_slot_worker(name->slot) << 8,
         .key = bytes_of(nonce, sizeof nonce),
     };
     for (; to != 0; to &= to - 1) {
-        output_message(w, nodeset_first(to), (uint8_t)w->index, &m);
+        output_message(w, nodeset_first(to), (uint8_t)lotus_slot_worker(name->slot), &m);
     }
 }
 
@@ -411,7 +428,7 @@ static bool carry_out(struct worker *w, struct home_space *s, struct home_try *t
 /* Kept by number, so that those that are known to all stand first. */
 static void keep_outcome(struct worker *w, struct home_space *s, struct home_try *t)
 {
-    struct home_peer *peer = &s->peers[t->name.node];
+    struct home_peer *peer = peer_of(w, s, t->name.node, t->name.slot);
     struct list_link *place = peer->outcomes.prev;
     struct part_effects fx = {.n = 0};
     while (place != &peer->outcomes &&
@@ -715,9 +732,10 @@ static void take_abort(struct worker *w, struct home_space *s, const struct home
 /* ---- Outcomes ---- */
 
 /* P2. */
-static void take_done(struct worker *w, struct home_space *s, uint8_t from, uint64_t done)
+static void take_done(struct worker *w, struct home_space *s, uint8_t from, uint32_t slot,
+                      uint64_t done)
 {
-    struct home_peer *peer = &s->peers[from];
+    struct home_peer *peer = peer_of(w, s, from, slot);
     if (peer->nonce != nonce_of(w, from)) {
         peer->nonce = nonce_of(w, from);
         peer->done = 0;
@@ -738,7 +756,7 @@ static void take_done(struct worker *w, struct home_space *s, uint8_t from, uint
     }
 }
 
-/* ASK, TOLD, RESOLVED: of one epoch (P3), about a try of a worker with this number. */
+/* ASK, TOLD, RESOLVED: of one epoch (P3). */
 static void take_about(struct worker *w, struct home_space *s, const struct msg *msg, uint8_t from)
 {
     struct home_name name = {.nonce = get_u64(msg->key.at),
@@ -754,7 +772,7 @@ static void take_about(struct worker *w, struct home_space *s, const struct msg 
     }
     /* In one epoch all agree who is gone: nobody asks for the try of a process that is not. */
     bool lives = nonce_of(w, name.node) == name.nonce && name.nonce != 0;
-    if (msg->arg >> 8 != w->index || (lives && strict)) {
+    if (msg->arg >> 8 != lotus_slot_worker(msg->slot) || (lives && strict)) {
         w->stats.engine_drops[ENGINE_DROP_INVALID]++;
         return;
     }
@@ -776,9 +794,14 @@ void lotus_home_message(struct worker *w, const struct msg *msg, uint8_t from)
         w->stats.engine_drops[from == NODE_NONE ? ENGINE_DROP_SENDER : ENGINE_DROP_EPOCH_NEW]++;
         return;
     }
+    uint32_t worker = lotus_slot_worker(msg->slot);
+    if (worker >= WORKERS_MAX || worker % w->node->config.workers != w->index) {
+        w->stats.engine_drops[ENGINE_DROP_INVALID]++;
+        return;
+    }
     struct home_name name = name_of(w, msg, from);
     if (msg->kind <= LOTUS_MSG_ABORT) {
-        take_done(w, s, from, msg->ts);
+        take_done(w, s, from, msg->slot, msg->ts);
     }
     switch (msg->kind) {
     case LOTUS_MSG_EXECUTE:

@@ -70,7 +70,7 @@ struct home_try {
     uint64_t began;    /* version of the map then */
 };
 
-/* What is known of a coordinator. */
+/* What is known of a coordinator: a worker of a node. */
 struct home_peer {
     uint64_t nonce;
     uint64_t done;             /* outcomes below are known to all */
@@ -89,7 +89,7 @@ struct home_space {
     struct buffer late; /* HK_MUTANTS: rows that are written after all (P6 off) */
     uint32_t buckets_n; /* a power of two */
     uint32_t tries_n;
-    struct home_peer peers[NODES_MAX];
+    struct home_peer *peers; /* home_peer_of */
     /* The walk for expired rows; worker 0's. */
     uint8_t *walk_at; /* the last key */
     uint32_t walk_n, walk_capacity;

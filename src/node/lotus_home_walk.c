@@ -39,7 +39,7 @@ static void expire(struct worker *w, struct home_space *s, struct bytes key)
         expired(&row, w->wall_ms) && lotus_here(w, s->space, slot_of_key(key))) {
         struct lotus_row ghost = {
             .flags = LOTUS_ROW_ABSENT,
-            .version = stamp_make(stamp_version(row.version) + 1, (uint32_t)self << 6 | w->index),
+            .version = lotus_version(w, row.version),
             .hint = row.hint,
             .key = key,
         };

@@ -470,6 +470,9 @@ static void draw_owned(struct drawing *d, bool trade)
     s->degree = few ? (uint8_t)between(&own, least, s->nodes) : 0;
 }
 
+/* What a table needs before it has rows. */
+#define TABLE_BYTES UINT64_C(2000000)
+
 /* Chance of its own, as with homes. Few keys contend, more leave gaps. */
 static void draw_tables(struct drawing *d, const struct sim_config *config)
 {
@@ -501,6 +504,7 @@ static void draw_tables(struct drawing *d, const struct sim_config *config)
         .lease_us = between(&own, s->lease_us / 2, 4 * s->lease_us),
         .grace_us = between(&own, 500, s->lease_us),
     };
+    s->memory_max += s->memory_max > 0 ? TABLE_BYTES : 0;
     /* A quorum of memory servers is not needed, but one is. */
     bool roles = chance(&own, 300);
     uint32_t server = (uint32_t)random_below(&own.random, s->nodes);

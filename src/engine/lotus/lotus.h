@@ -72,6 +72,21 @@ extern const struct engine_ops lotus_ops; /* ENGINE_TABLES */
 /* ---- Messages. slot, gen: the try's at its coordinator, echoed. ts: `done` of a coordinator's,
  * the word of an answer. ---- */
 
+/* A slot names its coordinator's worker as well: nodes may have different numbers of workers, and a
+ * message goes to the receiver's worker of that number, modulo its own. */
+static inline uint32_t lotus_slot(uint32_t worker, uint32_t i)
+{
+    return worker << 24 | i;
+}
+static inline uint32_t lotus_slot_worker(uint32_t slot)
+{
+    return slot >> 24;
+}
+static inline uint32_t lotus_slot_index(uint32_t slot)
+{
+    return slot & 0xffffffu;
+}
+
 enum lotus_kind {
     LOTUS_MSG_EXECUTE = 1, /* arg: 1: not the first of its try here (P9); value: a head, items */
     LOTUS_MSG_EXECUTED,    /* arg: the server has forgotten no newer version (N8); value: rows */
