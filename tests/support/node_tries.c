@@ -162,7 +162,7 @@ void tries_say(struct tries *t, uint32_t worker, uint8_t from, struct msg *msg)
 
 static void say(struct tries *t, const struct tries_try *who, struct msg *m)
 {
-    m->slot = who->slot;
+    m->slot = lotus_slot(who->worker, who->slot);
     m->gen = who->gen;
     m->epoch = t->view.epoch;
     tries_say(t, who->worker, who->node, m);
@@ -275,7 +275,7 @@ void tries_about(struct tries *t, uint8_t from, const struct tries_try *who, enu
     uint8_t nonce[8];
     put_u64(nonce, nonce_of(t, who->node));
     struct msg m = {.kind = (uint8_t)kind,
-                    .slot = who->slot,
+                    .slot = lotus_slot(who->worker, who->slot),
                     .gen = who->gen,
                     .epoch = t->view.epoch,
                     .ts = ts,
@@ -294,7 +294,7 @@ static const struct msg *next(struct tries *t, uint8_t node, enum lotus_kind kin
     assert_int_equal(h->msg.kind, kind);
     assert_int_equal(h->to, node);
     assert_int_equal(h->worker, who->worker);
-    assert_int_equal(h->msg.slot, who->slot);
+    assert_int_equal(h->msg.slot, lotus_slot(who->worker, who->slot));
     assert_int_equal(h->msg.gen, who->gen);
     return &h->msg;
 }
