@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/slot.h"
 #include "engine/galene/galene.h"
+#include "engine/lotus/lotus.h"
 #include "support/node_cluster.h"
 
 #define NODES 3u
@@ -25,6 +26,7 @@
 #define WINDOW 12u /* operations of a client under way, each on another key */
 
 static const struct galene_config galene = {.retry_us = 2000, .rescue_us = 20000};
+static const struct lotus_config lotus = {.lock.policy = LOCK_WOUND_WAIT, .tries_max = 512};
 
 struct key {
     char name[24];
@@ -148,19 +150,20 @@ static void wait_for(uint64_t answers, bool over)
     assert_int_equal(atomic_load(&load.wrong), 0);
 }
 
-static void slots_move_under_threads(void **state)
+static void slots_move_under_threads(const struct engine_ops *ops, const void *engine)
 {
-    (void)state;
     struct cluster_config config = {.nodes = NODES,
                                     .workers = {WORKERS, WORKERS, WORKERS},
-                                    .ops = &galene_ops,
-                                    .engine = &galene,
+                                    .ops = ops,
+                                    .engine = engine,
                                     .lease_us =
                                         20000000, /* nobody is to be suspected on a busy machine */
                                     .client = {.request = client_request, .reply = client_reply},
                                     .adjust = adjust,
                                     .hot = {.off = true},
                                     .seed = 5};
+    memset(load.clients, 0, sizeof load.clients);
+    atomic_store(&load.answers, 0);
     for (uint32_t n = 0; n < NODES; n++) {
         for (uint32_t w = 0; w < WORKERS; w++) {
             struct client *c = &load.clients[n][w];
@@ -183,10 +186,25 @@ static void slots_move_under_threads(void **state)
     cluster_destroy(load.cluster);
 }
 
+/* Key by key. */
+static void keys_move_under_threads(void **state)
+{
+    (void)state;
+    slots_move_under_threads(&galene_ops, &galene);
+}
+
+/* Slot by slot, under locks. */
+static void tables_move_under_threads(void **state)
+{
+    (void)state;
+    slots_move_under_threads(&lotus_ops, &lotus);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_move_under_threads),
+        cmocka_unit_test(keys_move_under_threads),
+        cmocka_unit_test(tables_move_under_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
