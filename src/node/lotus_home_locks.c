@@ -1,5 +1,5 @@
-/* Who holds what at a memory server, and how an operator ends it (LOCKS, KILL). Any thread: only
- * the table is looked at, and status words. */
+/* What a memory server tells: who holds what, and how an operator ends it (LOCKS, KILL); what it
+ * has. Any thread: only the table is looked at, and status words. */
 #include "node/lotus.h"
 
 /* A try's number is its status word's, and how often that was used before. */
@@ -32,7 +32,7 @@ static void look(void *context, const struct lotus_lock_row *row)
     l->each(l->context, &lock);
 }
 
-static struct space *space_of(struct node *n, uint32_t space)
+static const struct space *space_of(const struct node *n, uint32_t space)
 {
     return space < SPACES_MAX && n->spaces[space].table != NULL ? &n->spaces[space] : NULL;
 }
@@ -61,4 +61,28 @@ int node_kill(struct node *n, uint32_t space, uint64_t id)
     }
     return lotus_table_state(s->table, &holder) == TRY_PREPARED ? HK_ERR_CONDITION
                                                                 : HK_ERR_NOTFOUND;
+}
+
+bool node_table_stats(const struct node *n, uint32_t space, struct lotus_table_stats *stats_out)
+{
+    const struct space *s = space_of(n, space);
+    if (s != NULL) {
+        lotus_table_stats(s->table, stats_out);
+    }
+    return s != NULL;
+}
+
+bool node_space_stats(struct node *n, uint32_t space, struct store_stats *stats_out)
+{
+    struct store *store = node_store(n, space);
+    struct lotus_table_stats table;
+    if (store == NULL) {
+        return false;
+    }
+    store_stats(store, stats_out);
+    if (node_table_stats(n, space, &table)) {
+        stats_out->keys = table.rows + table.ghosts;
+        stats_out->tombstones = table.ghosts;
+    }
+    return true;
 }

@@ -9,6 +9,7 @@
 #define HORKOS_NODE_LOTUS_TABLE_H
 
 #include "engine/lotus/lotus.h"
+#include "node/node.h"
 #include "store/store.h"
 
 struct lotus_table;
@@ -145,12 +146,6 @@ enum table_word lotus_table_put(struct lotus_table *table, struct store_thread *
 enum table_word lotus_table_remove(struct lotus_table *table, struct store_thread *thread,
                                    struct bytes key);
 
-struct lotus_table_stats {
-    uint64_t rows, ghosts; /* entries of the index */
-    uint64_t locks;        /* names that somebody owns or waits for */
-    uint64_t requests;     /* owners and waiters */
-    uint64_t granted, waited, died, wounded, looked_again, hints_good, hints_stale;
-};
 void lotus_table_stats(const struct lotus_table *table, struct lotus_table_stats *stats_out);
 
 /* Who owns what and who waits for whom (LOCKS): calls `each` for every request of up to `most`

@@ -374,6 +374,9 @@ bool node_homes(const struct node *node, uint32_t space, struct slot_home *homes
 
 /* The store of a space: for tests and the simulator's comparison of replicas. */
 struct store *node_store(struct node *node, uint32_t space);
+/* Keys and memory of a space here; rows are keys, and ghosts tombstones. False: there is no such
+ * space. Any thread. */
+bool node_space_stats(struct node *node, uint32_t space, struct store_stats *stats_out);
 struct store_thread *worker_store_thread(struct worker *worker, uint32_t space);
 /* How often the worker has looked for a key or an entry of a space (store_thread_looks): what
  * transactions do is counted by it. On its own thread only, also in the midst of a poll. */
@@ -409,6 +412,16 @@ const char *node_table_check(struct node *node, uint32_t space, struct store_thr
  * 0: it has none yet. Any thread. */
 struct slot_home node_home(const struct node *node, uint32_t space, uint32_t slot);
 uint64_t node_map_version(const struct node *node, uint32_t space);
+
+/* What a memory server has of such a space, and what became of requests for locks there. */
+struct lotus_table_stats {
+    uint64_t rows, ghosts; /* entries of the index */
+    uint64_t locks;        /* names that somebody owns or waits for */
+    uint64_t requests;     /* owners and waiters */
+    uint64_t granted, waited, died, wounded, looked_again, hints_good, hints_stale;
+};
+/* Any thread. False: the space's rows are in no tables. */
+bool node_table_stats(const struct node *node, uint32_t space, struct lotus_table_stats *stats_out);
 
 /* Who owns and who waits for which lock at this memory server, in a space whose rows are in tables
  * (docs/protocols/lotus.md): calls `each` for every request of up to `most` locks, those of a lock

@@ -28,10 +28,8 @@ static uint64_t keys_of(const struct server *s)
 {
     uint64_t keys = 0;
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        struct store *store = node_store(s->node, i);
-        if (store != NULL) {
-            struct store_stats stats;
-            store_stats(store, &stats);
+        struct store_stats stats;
+        if (node_space_stats(s->node, i, &stats)) {
             keys += stats.keys - stats.tombstones;
         }
     }

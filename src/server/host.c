@@ -143,12 +143,10 @@ static uint64_t walk(void *context, uint32_t space, uint64_t cursor, resp_key_fn
 static uint64_t keys(void *context, uint32_t space)
 {
     struct server_worker *w = context;
-    struct store *store = w->node != NULL ? node_store(w->server->node, space) : NULL;
     struct store_stats stats;
-    if (store == NULL) {
+    if (w->node == NULL || !node_space_stats(w->server->node, space, &stats)) {
         return 0;
     }
-    store_stats(store, &stats);
     return stats.keys > stats.tombstones ? stats.keys - stats.tombstones : 0;
 }
 

@@ -83,10 +83,8 @@ static void store_sum(const struct server *s, struct store_stats *sum, uint64_t 
     memset(sum, 0, sizeof *sum);
     *max_out = 0;
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        struct store *store = node_store(s->node, i);
         struct store_stats one;
-        if (store != NULL) {
-            store_stats(store, &one);
+        if (node_space_stats(s->node, i, &one)) {
             sum->keys += one.keys - one.tombstones;
             sum->tombstones += one.tombstones;
             sum->bytes_used += one.bytes_used;
@@ -254,13 +252,8 @@ static void section_keyspace(struct server_worker *w, struct resp_out *t)
 {
     line(t, "# Keyspace");
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        struct store *store = node_store(w->server->node, i);
         struct store_stats stats;
-        if (store == NULL) {
-            continue;
-        }
-        store_stats(store, &stats);
-        if (stats.keys > stats.tombstones) {
+        if (node_space_stats(w->server->node, i, &stats) && stats.keys > stats.tombstones) {
             line(t, "db%u:keys=%" PRIu64 ",expires=0,avg_ttl=0", i, stats.keys - stats.tombstones);
         }
     }
@@ -296,6 +289,30 @@ static void node_lines(const struct server *s, struct resp_out *t)
     drop_lines(t, "frame", n.frame_drops, frame_drop_names, FRAME_DROPS);
     drop_lines(t, "engine", n.engine_drops, engine_drop_names, ENGINE_DROPS);
     drop_lines(t, "node", n.node_drops, node_drop_names, NODE_DROPS);
+}
+
+static uint64_t figure_of(const struct node_stats *stats, const struct server_figure *figure)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)stats + figure->offset, sizeof value);
+    return value;
+}
+
+void server_figures_lines(struct resp_out *t, const struct node_stats *stats,
+                          const struct server_figure *figures, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        line(t, "%s:%" PRIu64, figures[i].name, figure_of(stats, &figures[i]));
+    }
+}
+
+void server_figures_json(json_t *to, const struct node_stats *stats,
+                         const struct server_figure *figures, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        json_t *value = json_integer((json_int_t)figure_of(stats, &figures[i]));
+        json_object_set_new(to, figures[i].name, value);
+    }
 }
 
 static void section_horkos(struct server_worker *w, struct resp_out *t)
@@ -344,6 +361,7 @@ static const struct {
     {"cpu", section_cpu},           {"cluster", section_cluster},
     {"keyspace", section_keyspace}, {"horkos", section_horkos},
     {"galene", server_homed_info},  {"zeus", server_owned_info},
+    {"lotus", server_tables_info},
 };
 
 bool server_info(void *worker, const char *section, struct resp_out *text)
@@ -355,7 +373,8 @@ bool server_info(void *worker, const char *section, struct resp_out *text)
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         if (strcmp(sections[i].name, section) == 0) {
             if ((sections[i].write == server_homed_info && !server_any_homed(w->server)) ||
-                (sections[i].write == server_owned_info && !server_any_owned(w->server))) {
+                (sections[i].write == server_owned_info && !server_any_owned(w->server)) ||
+                (sections[i].write == server_tables_info && !server_any_ordered(w->server))) {
                 return false;
             }
             sections[i].write(w, text);
@@ -369,7 +388,7 @@ const char *const *server_info_sections(void *worker, bool all)
 {
     static const char *const names[] = {
         "server",  "clients",  "memory", "persistence", "stats", "replication", "cpu",
-        "cluster", "keyspace", "horkos", "galene",      "zeus",  NULL};
+        "cluster", "keyspace", "horkos", "galene",      "zeus",  "lotus",       NULL};
     (void)worker;
     (void)all;
     return names;

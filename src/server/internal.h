@@ -336,6 +336,16 @@ void server_host_init(struct server_worker *w);
 
 void server_info_line(struct resp_out *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* A counter of struct node_stats, by the name that people see. */
+struct server_figure {
+    const char *name;
+    size_t offset;
+};
+void server_figures_lines(struct resp_out *text, const struct node_stats *stats,
+                          const struct server_figure *figures, size_t n);
+/* Adds them to an object. */
+void server_figures_json(json_t *to, const struct node_stats *stats,
+                         const struct server_figure *figures, size_t n);
 bool server_info(void *worker, const char *section, struct resp_out *text);
 const char *const *server_info_sections(void *worker, bool all);
 uint64_t server_commands(const struct server *s);
@@ -367,6 +377,9 @@ bool server_any_owned(const struct server *s);
 
 /* ---- tables.c: spaces whose rows are in ordered tables ---- */
 
+/* INFO's section, and the same figures of the node as JSON. */
+void server_tables_info(struct server_worker *w, struct resp_out *text);
+json_t *server_tables_json(const struct node_stats *stats);
 /* Whether there is such a space. */
 bool server_any_ordered(const struct server *s);
 /* HORKOS LOCKS [space], HORKOS KILL id [space]: n arguments behind the subcommand. */

@@ -13,10 +13,7 @@
 #include "engine/op_number.h"
 
 /* Of the node, all such spaces together. */
-static const struct {
-    const char *name;
-    size_t offset; /* in struct node_stats */
-} figures[] = {
+static const struct server_figure figures[] = {
 #define FIGURE(name)                                                                               \
     {                                                                                              \
 #name, offsetof(struct node_stats, name)                                                   \
@@ -56,13 +53,6 @@ static const struct {
 #undef FIGURE
 };
 
-static uint64_t figure(const struct node_stats *stats, size_t i)
-{
-    uint64_t value;
-    memcpy(&value, (const char *)stats + figures[i].offset, sizeof value);
-    return value;
-}
-
 /* "messages_own_req", "messages_r_inv": of ownership or of reliable commit, as sent; NULL: there is
  * no such kind. */
 static const char *kind_name(uint32_t kind, char text[40])
@@ -82,9 +72,7 @@ json_t *server_owned_json(const struct node_stats *stats)
 {
     char name[40];
     json_t *j = json_object();
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        json_object_set_new(j, figures[i].name, json_integer((json_int_t)figure(stats, i)));
-    }
+    server_figures_json(j, stats, figures, sizeof figures / sizeof figures[0]);
     for (uint32_t i = 0; i < OWNED_KINDS; i++) {
         if (stats->owned_messages[i] > 0 && kind_name(i, name) != NULL) {
             json_object_set_new(j, name, json_integer((json_int_t)stats->owned_messages[i]));
@@ -99,9 +87,7 @@ void server_owned_info(struct server_worker *w, struct resp_out *t)
     char name[40];
     node_stats(w->server->node, &stats);
     server_info_line(t, "# Zeus");
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        server_info_line(t, "%s:%" PRIu64, figures[i].name, figure(&stats, i));
-    }
+    server_figures_lines(t, &stats, figures, sizeof figures / sizeof figures[0]);
     for (uint32_t i = 0; i < OWNED_KINDS; i++) {
         if (stats.owned_messages[i] > 0 && kind_name(i, name) != NULL) {
             server_info_line(t, "%s:%" PRIu64, name, stats.owned_messages[i]);

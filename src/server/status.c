@@ -54,12 +54,10 @@ static json_t *spaces_of(const struct server *s)
 {
     json_t *spaces = json_array();
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        struct store *store = node_store(s->node, i);
-        if (store == NULL) {
+        struct store_stats stats;
+        if (!node_space_stats(s->node, i, &stats)) {
             continue;
         }
-        struct store_stats stats;
-        store_stats(store, &stats);
         json_t *space = json_object();
         json_object_set_new(space, "space", number(i));
         json_object_set_new(space, "engine", json_string(s->config.spaces[i].engine));
@@ -207,6 +205,9 @@ static json_t *status_of(struct server_worker *w)
     }
     if (server_any_owned(s)) {
         json_object_set_new(j, "zeus", server_owned_json(&stats));
+    }
+    if (server_any_ordered(s)) {
+        json_object_set_new(j, "lotus", server_tables_json(&stats));
     }
     json_object_set_new(j, "port", port_figures(s));
     json_object_set_new(j, "gate", gate_figures(s));

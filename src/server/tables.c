@@ -1,8 +1,9 @@
-/* Spaces whose rows are in ordered tables (engine lotus): HORKOS LOCKS and HORKOS KILL, and where
- * SCAN is. */
+/* What INFO and HORKOS tell of spaces whose rows are in ordered tables (engine lotus): how their
+ * transactions fare, and who has which locks. */
 #include "server/internal.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -22,6 +23,74 @@ bool server_any_ordered(const struct server *s)
     }
     return any;
 }
+
+/* ---- INFO ---- */
+
+/* Of the node, all such spaces together: first what it does as a coordinator, then (home_) as a
+ * memory server. */
+static const struct server_figure figures[] = {
+#define FIGURE(name, of)                                                                           \
+    {                                                                                              \
+        name, offsetof(struct node_stats, of)                                                      \
+    }
+    FIGURE("transactions", lotus_transactions),
+    FIGURE("tries", lotus_tries),
+    FIGURE("tries_failed", txn_aborts),
+    FIGURE("requests", lotus_requests),
+    FIGURE("requests_whole", lotus_whole),
+    FIGURE("items", lotus_items),
+    FIGURE("hints", lotus_hints),
+    FIGURE("hints_good", lotus_hints_good),
+    FIGURE("home_executes", home_executes),
+    FIGURE("home_wholes", home_wholes),
+    FIGURE("home_items", home_items),
+    FIGURE("home_waits", home_waits),
+    FIGURE("home_refused", home_refused[LOTUS_REFUSED]),
+    FIGURE("home_moved", home_refused[LOTUS_MOVED]),
+    FIGURE("home_busy", home_refused[LOTUS_BUSY]),
+    FIGURE("home_too_big", home_refused[LOTUS_TOOBIG]),
+    FIGURE("home_no_memory", home_refused[LOTUS_NOMEM]),
+    FIGURE("home_prepares", home_prepares),
+    FIGURE("home_commits", home_commits),
+    FIGURE("home_commits_alone", home_commits_alone),
+    FIGURE("home_leases", home_leases),
+    FIGURE("home_expired", home_expired),
+    FIGURE("home_hints", home_hints),
+    FIGURE("home_hints_good", home_hints_good),
+    FIGURE("home_doubts", home_doubts),
+    FIGURE("home_outcomes", home_outcomes),
+#undef FIGURE
+};
+
+json_t *server_tables_json(const struct node_stats *stats)
+{
+    json_t *j = json_object();
+    server_figures_json(j, stats, figures, sizeof figures / sizeof figures[0]);
+    return j;
+}
+
+void server_tables_info(struct server_worker *w, struct resp_out *t)
+{
+    struct server *s = w->server;
+    struct node_stats stats;
+    struct lotus_table_stats table;
+    node_stats(s->node, &stats);
+    server_info_line(t, "# Lotus");
+    server_figures_lines(t, &stats, figures, sizeof figures / sizeof figures[0]);
+    for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        if (node_table_stats(s->node, i, &table)) {
+            server_info_line(t,
+                             "space%" PRIu32 ":rows=%" PRIu64 ",ghosts=%" PRIu64 ",locks=%" PRIu64
+                             ",requests=%" PRIu64 ",granted=%" PRIu64 ",waited=%" PRIu64
+                             ",died=%" PRIu64 ",wounded=%" PRIu64 ",looked_again=%" PRIu64,
+                             i, table.rows, table.ghosts, table.locks, table.requests,
+                             table.granted, table.waited, table.died, table.wounded,
+                             table.looked_again);
+        }
+    }
+}
+
+/* ---- HORKOS LOCKS, HORKOS KILL ---- */
 
 /* The space of a command: its last argument, or the connection's. False: the error is written. */
 static bool space_of(const struct server *s, uint32_t space, uint32_t n, const struct bytes *args,
