@@ -55,9 +55,16 @@ struct config_space {
     uint32_t pingpong_us;                 /* an object that comes back this soon goes to and fro */
     uint32_t
         backoff_us;     /* the first pause after a request for ownership was refused; 0: by lease */
-    uint32_t forget_ms; /* a deleted object is forgotten so much later */
+    uint32_t forget_ms; /* a deleted object, or row, is forgotten so much later */
     uint32_t repair_ms; /* one pass over all objects, for repair and forgetting */
     uint32_t moving_max; /* objects a worker on whose ownership something goes on */
+    /* Of engine lotus: how transactions meet, and what a memory server keeps for them. */
+    enum lock_policy cc;
+    uint32_t txn_lease_ms; /* of one that is not prepared and says nothing */
+    bool batch_inside, batch_across, one_trip;
+    uint32_t hints_max; /* of a worker; 0: none */
+    uint32_t txns_max;  /* of a memory server's worker */
+    uint32_t locks_max, txn_locks_max;
     bool async_reads;    /* [H]: reads confirmed by a majority, for clocks that cannot be trusted */
     bool ack_all;        /* O3: ACKs to all */
     uint64_t memory_max; /* bytes; 0: no limit */

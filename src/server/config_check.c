@@ -182,10 +182,11 @@ static bool check_spaces(struct config_reading *r)
         for (uint32_t j = 0; j < config_options_n; j++) {
             const struct config_option *option = &config_options[j];
             uint32_t line = r->space_option_lines[i][j];
-            if (line != 0 && option->engine != NULL && strcmp(option->engine, space->engine) != 0) {
-                return config_reading_fail(r, line,
-                                           "%s is for engine = %s; [space %u] has engine = %s",
-                                           option->name, option->engine, i, space->engine);
+            if (line != 0 && !config_option_fits(option, space->engine)) {
+                return config_reading_fail(
+                    r, line, "%s is for engine = %s%s%s; [space %u] has engine = %s", option->name,
+                    option->engine, option->also != NULL ? " or " : "",
+                    option->also != NULL ? option->also : "", i, space->engine);
             }
         }
         if (!check_quantum(r, i)) {

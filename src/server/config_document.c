@@ -21,7 +21,9 @@ static const char *engine_text(const struct config_option *option, char out[CONF
     if (option->engine == NULL) {
         return "";
     }
-    (void)snprintf(out, CONFIG_TEXT_MAX, "Only for `engine = %s`. ", option->engine);
+    bool also = option->also != NULL;
+    (void)snprintf(out, CONFIG_TEXT_MAX, "Only for `engine = %s%s%s`. ", option->engine,
+                   also ? "` or `" : "", also ? option->also : "");
     return out;
 }
 

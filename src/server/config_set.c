@@ -62,8 +62,7 @@ static void emit_space(struct emission *e, const struct config *config,
 {
     char name[NAME_MAX_BYTES], value[CONFIG_TEXT_MAX];
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
-        if (!config->spaces[i].exists ||
-            (option->engine != NULL && strcmp(option->engine, config->spaces[i].engine) != 0)) {
+        if (!config->spaces[i].exists || !config_option_fits(option, config->spaces[i].engine)) {
             continue;
         }
         config_value_get(option, &config->spaces[i], value);

@@ -27,7 +27,7 @@ const struct config_section_info config_sections[SECTIONS] = {
 static const char *const io_names[] = {"auto", "io_uring", "epoll"};
 static const char *const transport_names[] = {"tcp", "shm"};
 const char *const config_role_names[] = {"both", "compute", "memory"};
-static const char *const engine_names[] = {"hermes", "galene", "craq", "zab", "zeus"};
+static const char *const engine_names[] = {"hermes", "galene", "craq", "zab", "zeus", "lotus"};
 static const char *const mode_names[] = {"cache", "base", "base-erew"};
 
 _Static_assert(LOOP_AUTO == 0 && LOOP_URING == 1 && LOOP_EPOLL == 2, "io_names has their order");
@@ -39,6 +39,7 @@ _Static_assert(CONFIG_CACHE == 0 && CONFIG_BASE == 1 && CONFIG_BASE_EREW == 2,
                "mode_names has their order");
 _Static_assert(sizeof(enum config_transport) == 4 && sizeof(enum config_mode) == 4,
                "CONFIG_CHOICE");
+_Static_assert(sizeof(enum lock_policy) == 4, "CONFIG_CHOICE");
 _Static_assert(sizeof(enum loop_kind) == 4 && sizeof(enum log_level) == 4, "CONFIG_CHOICE");
 
 #define KIB UINT64_C(1024)
@@ -223,7 +224,7 @@ const struct config_option config_options[] = {
          "The first pause after a node had no room for a request for a key; each that follows is "
          "longer. 0: 500."},
     {SECTION_SPACE, "forget_ms", CONFIG_NUMBER, SPACE_AT(forget_ms), .standard = "10000", .min = 1,
-     .max = 86400000, .unit = "milliseconds", .engine = "zeus",
+     .max = 86400000, .unit = "milliseconds", .engine = "zeus", .also = "lotus",
      .help = "A key that was deleted, and of which nobody asked anything, is forgotten so much "
              "later; until then it takes memory."},
     {SECTION_SPACE, "repair_ms", CONFIG_NUMBER, SPACE_AT(repair_ms), .standard = "1000", .min = 10,
@@ -233,6 +234,44 @@ const struct config_option config_options[] = {
     {SECTION_SPACE, "moving_max", CONFIG_NUMBER, SPACE_AT(moving_max), .standard = "8192",
      .min = 64, .max = 1u << 20, .unit = "keys", .engine = "zeus",
      .help = "Keys of one worker that may be on their way to another owner or reader; more wait."},
+    {SECTION_SPACE, "cc", CONFIG_CHOICE, SPACE_AT(cc), .standard = "wound_wait",
+     .names = lock_policy_names, .names_n = LOCK_POLICIES, .engine = "lotus",
+     .help = "What happens when transactions want the same lock. `wound_wait`: the younger waits, "
+             "and gives way to the older. `wait_die`: the older waits, the younger begins again. "
+             "`no_wait`: who comes second begins again; nobody waits, and who is refused often may "
+             "never end. The same on all nodes."},
+    {SECTION_SPACE, "txn_lease_ms", CONFIG_NUMBER, SPACE_AT(txn_lease_ms), .standard = "5000",
+     .min = 100, .max = 3600000, .unit = "milliseconds", .engine = "lotus",
+     .help = "So long a transaction that has said nothing, and does not wait, keeps its locks, "
+             "unless it is prepared: then it keeps them until its outcome is known."},
+    {SECTION_SPACE, "one_trip", CONFIG_SWITCH, SPACE_AT(one_trip), .standard = "yes",
+     .engine = "lotus",
+     .help = "A request whose keys are all on one memory server is carried out there, in one round "
+             "trip. `no` is for comparison."},
+    {SECTION_SPACE, "batch_inside", CONFIG_SWITCH, SPACE_AT(batch_inside), .standard = "yes",
+     .engine = "lotus",
+     .help = "What a transaction asks of one memory server goes as one message. `no`, one after "
+             "the other, is for comparison."},
+    {SECTION_SPACE, "batch_across", CONFIG_SWITCH, SPACE_AT(batch_across), .standard = "no",
+     .engine = "lotus",
+     .help = "Requests of several transactions wait a little for each other, to go as one message: "
+             "more transactions a second where messages cost much, and each takes longer."},
+    {SECTION_SPACE, "hints_max", CONFIG_NUMBER, SPACE_AT(hints_max), .standard = "65536",
+     .max = 1u << 24, .unit = "keys", .engine = "lotus",
+     .help = "Keys of which one worker remembers where their memory server has them, which saves "
+             "that the way through the index. 0: none."},
+    {SECTION_SPACE, "txns_max", CONFIG_NUMBER, SPACE_AT(txns_max), .standard = "4096", .min = 64,
+     .max = 1u << 20, .unit = "transactions", .engine = "lotus",
+     .help = "Transactions that one worker of a memory server has under way; more are told to try "
+             "again."},
+    {SECTION_SPACE, "locks_max", CONFIG_NUMBER, SPACE_AT(locks_max), .standard = "1048576",
+     .min = 1024, .max = 1u << 28, .unit = "locks", .engine = "lotus",
+     .help = "Locks that all transactions together own or wait for at one memory server, each of "
+             "48 bytes; who wants more is told to try again."},
+    {SECTION_SPACE, "txn_locks_max", CONFIG_NUMBER, SPACE_AT(txn_locks_max), .standard = "65536",
+     .min = 64, .max = 1u << 24, .unit = "locks", .engine = "lotus",
+     .help = "Locks that one transaction may have at one memory server: one for each key, and two "
+             "for each that a range meets. One that wants more is an error."},
 };
 
 const uint32_t config_options_n = sizeof config_options / sizeof config_options[0];
@@ -271,6 +310,12 @@ const struct config_option *config_option_find(enum config_section section, cons
         }
     }
     return NULL;
+}
+
+bool config_option_fits(const struct config_option *option, const char *engine)
+{
+    return option->engine == NULL || strcmp(option->engine, engine) == 0 ||
+           (option->also != NULL && strcmp(option->also, engine) == 0);
 }
 
 uint32_t config_option_index(const struct config_option *option)

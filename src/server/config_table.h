@@ -57,6 +57,7 @@ struct config_option {
     const char *const *names;
     uint32_t names_n;
     const char *engine; /* of [space N]: it means something to this engine only; NULL: to all */
+    const char *also;   /* ... and to this one */
     bool runtime;       /* CONFIG SET may change it */
     const char *alias;  /* Redis's name; NULL: none */
     const char *help;
@@ -72,6 +73,8 @@ enum config_section config_section_find(const char *name, size_t n, size_t *para
 /* The row of this section and name, or NULL. For [peers] any name finds the row. */
 const struct config_option *config_option_find(enum config_section section, const char *name);
 uint32_t config_option_index(const struct config_option *option);
+/* Whether an option of [space N] means something to this engine. */
+bool config_option_fits(const struct config_option *option, const char *engine);
 
 /* Where messages about a value go. */
 struct config_complaint {

@@ -380,7 +380,11 @@ bool locals_reply(struct server_worker *w, const struct reply *reply)
         return false;
     }
     w->in_flight--;
-    answer(w, s, (uint32_t)reply->tag, &reply->answer, reply->version);
+    /* Of a transaction that was done or not, what its operation answered; of an error there is no
+     * such thing. */
+    bool single = s->slots[reply->tag].single && reply->answers_n == 1;
+    answer(w, s, (uint32_t)reply->tag, single ? &reply->answers[0] : &reply->answer,
+           single ? reply->versions[0] : reply->version);
     return true;
 }
 
@@ -447,8 +451,7 @@ static void look_at_spaces(struct node *node, struct server_look *look)
 {
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         struct store_stats stats;
-        if (node_store(node, i) != NULL) {
-            store_stats(node_store(node, i), &stats);
+        if (node_space_stats(node, i, &stats)) {
             look->keys += stats.keys - stats.tombstones;
             look->bytes += stats.bytes_used;
         }

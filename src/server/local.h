@@ -38,8 +38,9 @@ struct local_session;
 /* An operation. Its thread fills the first part before local_submit and leaves all alone until
  * local_take gives the slot back. */
 struct local_slot {
-    struct op op;                    /* its bytes stay good until then */
-    const struct txn_request *txn;   /* not NULL: as in struct request; stays good as well */
+    struct op op;                  /* its bytes stay good until then */
+    const struct txn_request *txn; /* not NULL: as in struct request; stays good as well */
+    bool single; /* it has one operation, whose answer and version are told instead of its own */
     struct node_committed committed; /* local_commit's; nonce 0: it is none of these */
     uint64_t since_us;               /* as in struct request */
     void *buffer;                    /* where the answer's bytes are put ... */

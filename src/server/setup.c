@@ -54,6 +54,23 @@ static struct owned_config owned_of(const struct config_space *space)
     };
 }
 
+static struct lotus_config lotus_of(const struct config_space *space)
+{
+    return (struct lotus_config){
+        .lock = {.policy = (uint8_t)space->cc},
+        .one_at_a_time = !space->batch_inside,
+        .one_trip_off = !space->one_trip,
+        .hints_off = space->hints_max == 0,
+        .across = space->batch_across,
+        .hints_max = space->hints_max,
+        .tries_max = space->txns_max,
+        .locks_max = space->locks_max,
+        .try_locks_max = space->txn_locks_max,
+        .lease_us = space->txn_lease_ms * UINT64_C(1000),
+        .grace_us = space->forget_ms * UINT64_C(1000),
+    };
+}
+
 static const char *setup_spaces(struct server *s, char *error, uint32_t size)
 {
     uint32_t lease_us = s->config.lease_ms * 1000u;
@@ -81,6 +98,7 @@ static const char *setup_spaces(struct server *s, char *error, uint32_t size)
             .grace_us = at_least(20u * lease_us, 10000000u),
             .ack_to_all = space->ack_all,
             .degree = space->degree,
+            .lotus = lotus_of(space),
         };
         engines_configure(ops, &options, &s->engines[i]);
         if (space->backoff_us > 0 && (ops->traits & ENGINE_OWNED) != 0) {

@@ -271,8 +271,8 @@ static void test_values_that_are_wrong(void **state)
             "configuration:3: user default is described in line 2 already");
     refused("[user default]\npassword = a\n[clients]\nrequirepass = a\n",
             "configuration:4: user default is described in line 1 already");
-    refused("[space 0]\nengine = lotus\n",
-            "configuration:2: engine = lotus: it takes hermes, galene, craq, zab or zeus");
+    refused("[space 0]\nengine = paxos\n",
+            "configuration:2: engine = paxos: it takes hermes, galene, craq, zab, zeus or lotus");
     refused("[space 2]\nengine = galene\nmode = fast\n",
             "configuration:3: mode = fast: it takes cache, base or base-erew");
     refused("[space 2]\nengine = galene\nhot_epoch_ms = 9\n",
@@ -303,7 +303,8 @@ static void test_long_line(void **state)
     refused(text, "configuration:5: unknown option x; [space N] takes engine, async_reads, "
                   "ack_all, memory_max, keys_expected, mode, cache_keys, hot_epoch_ms, "
                   "hot_sample, misses_max, degree, quantum_us, quantum_most_us, pingpong_us, "
-                  "backoff_us, forget_ms, repair_ms, moving_max");
+                  "backoff_us, forget_ms, repair_ms, moving_max, cc, txn_lease_ms, one_trip, "
+                  "batch_inside, batch_across, hints_max, txns_max, locks_max, txn_locks_max");
 }
 
 static void test_too_many(void **state)
@@ -574,6 +575,44 @@ static void test_options_of_zeus(void **state)
             "configuration:4: degree is for engine = zeus; [space 1] has engine = hermes");
 }
 
+static void test_options_of_lotus(void **state)
+{
+    (void)state;
+    struct config *c = parse("[node]\nid = 1\n[space 3]\nengine = lotus\ncc = no_wait\n"
+                             "txn_lease_ms = 700\none_trip = no\nbatch_inside = no\n"
+                             "batch_across = yes\nhints_max = 0\ntxns_max = 100\n"
+                             "locks_max = 5000\ntxn_locks_max = 70\nforget_ms = 20\n"
+                             "[space 4]\nengine = lotus\n");
+    const struct config_space *space = &c->spaces[3];
+    assert_string_equal(space->engine, "lotus");
+    assert_int_equal(space->cc, LOCK_NO_WAIT);
+    assert_int_equal(space->txn_lease_ms, 700);
+    assert_false(space->one_trip || space->batch_inside);
+    assert_true(space->batch_across);
+    assert_int_equal(space->hints_max, 0);
+    assert_int_equal(space->txns_max, 100);
+    assert_int_equal(space->locks_max, 5000);
+    assert_int_equal(space->txn_locks_max, 70);
+    assert_int_equal(space->forget_ms, 20);
+    space = &c->spaces[4];
+    assert_int_equal(space->cc, LOCK_WOUND_WAIT);
+    assert_int_equal(space->txn_lease_ms, 5000);
+    assert_true(space->one_trip && space->batch_inside);
+    assert_false(space->batch_across);
+    assert_int_equal(space->hints_max, 65536);
+    assert_int_equal(space->forget_ms, 10000);
+    free(c);
+    refused("[node]\nid = 1\n[space 3]\nengine = lotus\ncc = wait\n",
+            "configuration:5: cc = wait: it takes no_wait, wait_die or wound_wait");
+    refused("[node]\nid = 1\n[space 3]\nengine = lotus\ndegree = 2\n",
+            "configuration:5: degree is for engine = zeus; [space 3] has engine = lotus");
+    refused("[node]\nid = 1\n[space 3]\ncc = no_wait\n",
+            "configuration:4: cc is for engine = lotus; [space 3] has engine = hermes");
+    refused("[node]\nid = 1\n[space 3]\nforget_ms = 20\n",
+            "configuration:4: forget_ms is for engine = zeus or lotus; [space 3] has engine = "
+            "hermes");
+}
+
 static void test_set(void **state)
 {
     (void)state;
@@ -837,6 +876,7 @@ int main(void)
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_options_of_an_engine),
         cmocka_unit_test(test_options_of_zeus),
+        cmocka_unit_test(test_options_of_lotus),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_users),
         cmocka_unit_test(test_rewrite),
