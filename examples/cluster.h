@@ -18,7 +18,7 @@ struct cluster {
     char addresses[CLUSTER_NODES][32];
     struct hk_peer peers[CLUSTER_NODES];
     struct hk_node *nodes[CLUSTER_NODES];
-    bool transactions;
+    bool transactions, ordered;
 };
 
 static inline void check(int err, const char *what)
@@ -65,6 +65,7 @@ static inline void cluster_start(struct cluster *c, int node)
         .error = error,
         .error_bytes = sizeof error,
         .transactions = c->transactions,
+        .ordered = c->ordered,
     };
     if (hk_open(&config, &c->nodes[node]) != HK_OK) {
         fprintf(stderr, "cannot start node %d: %s\n", node, error);
@@ -72,10 +73,11 @@ static inline void cluster_start(struct cluster *c, int node)
     }
 }
 
-static inline void cluster_open_as(struct cluster *c, bool transactions)
+static inline void cluster_open_as(struct cluster *c, bool transactions, bool ordered)
 {
     memset(c, 0, sizeof *c);
     c->transactions = transactions;
+    c->ordered = ordered;
     (void)snprintf(c->folder, sizeof c->folder, "/tmp/horkos-example-XXXXXX");
     if (mkdtemp(c->folder) == NULL) {
         perror("cannot make a folder");
@@ -96,13 +98,19 @@ static inline void cluster_open_as(struct cluster *c, bool transactions)
 /* Returns when all nodes serve. */
 static inline void cluster_open(struct cluster *c)
 {
-    cluster_open_as(c, false);
+    cluster_open_as(c, false, false);
 }
 
 /* The same, with space HK_SPACE_TRANSACTIONS. */
 static inline void cluster_open_transactions(struct cluster *c)
 {
-    cluster_open_as(c, true);
+    cluster_open_as(c, true, false);
+}
+
+/* The same, with space HK_SPACE_ORDERED. */
+static inline void cluster_open_ordered(struct cluster *c)
+{
+    cluster_open_as(c, false, true);
 }
 
 static inline void cluster_close(struct cluster *c)

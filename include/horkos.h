@@ -119,9 +119,12 @@ struct hk_config {
     char *error;        /* where hk_open puts a sentence about its failure; NULL: nowhere */
     size_t error_bytes;
     bool transactions; /* a second space, HK_SPACE_TRANSACTIONS, that has transactions */
+    bool ordered;      /* another one, HK_SPACE_ORDERED, that has transactions and ranges; what it
+                          keeps is lost with the node that has it */
 };
 
-#define HK_SPACE_TRANSACTIONS 1u /* the space that hk_config.transactions makes */
+#define HK_SPACE_TRANSACTIONS 1u /* the spaces that hk_config.transactions ... */
+#define HK_SPACE_ORDERED 3u      /* ... and hk_config.ordered make */
 
 struct hk_node;
 
@@ -300,9 +303,10 @@ int hk_add_async(struct hk_session *session, struct hk_bytes key, int64_t delta,
 
 /* ---- Transactions ----
  *
- * Reads and writes of any keys of a space whose engine has transactions (zeus: docs/CONFIG.md,
- * hk_config.transactions), all or nothing, strictly serializable: as if each that committed was
- * done at one moment between its begin and the return of its commit.
+ * Reads and writes of any keys of a space whose engine has transactions (zeus and lotus:
+ * docs/CONFIG.md, hk_config.transactions, hk_config.ordered), all or nothing, strictly
+ * serializable: as if each that committed was done at one moment between its begin and the return
+ * of its commit.
  *
  *     static int pay(struct hk_txn *txn, void *context)
  *     {
@@ -319,7 +323,9 @@ int hk_add_async(struct hk_session *session, struct hk_bytes key, int64_t delta,
  * transaction until it commits. A key that belongs to another node is brought here the first time
  * that a transaction touches it, which is when a call may wait, and stays until another node works
  * on it: transactions over keys that this node has need no messages before they commit.
- * docs/TRANSACTIONS.md says more.
+ * docs/TRANSACTIONS.md says more. That is so in a space of the engine zeus. In one of the engine
+ * lotus keys stay at the memory servers that have them: each first read of a key is a message there
+ * and back, and what was read at different times may not fit together before the commit says so.
  *
  * HK_ERR_ABORTED: something that the transaction has read was changed by another one meanwhile;
  * nothing happened, and it may be tried again. HK_ERR_TIMEOUT: the same, its time is over.
@@ -371,6 +377,51 @@ void hk_txn_abort(struct hk_txn *txn);
  * completed meanwhile, as hk_session_poll does. HK_ERR_TIMEOUT: some are not. Not from within a
  * callback. */
 int hk_txn_fence(struct hk_session *session, uint32_t timeout_ms);
+
+/* ---- Ranges ----
+ *
+ * Of spaces whose keys have an order (engine lotus, hk_config.ordered; others answer
+ * HK_ERR_INVALID): keys from `start` on (none: the first) that are less than `end` (none: no end),
+ * compared byte by byte. A range is one step, of at most HK_RANGE_ROWS_MAX keys and 64 MiB, its
+ * answer is in memory as a whole, and one that is wider answers HK_ERR_TOOBIG: then give a limit,
+ * and go on behind the last key. Who has to go through everything and need not have it as it was at
+ * one moment does the same with a limit of some thousand. */
+
+#define HK_RANGE_ROWS_MAX 65535u
+#define HK_TXN_RANGES_MAX 64u /* that a transaction reads; each counts as a key, too */
+
+enum hk_range_flag {
+    HK_RANGE_REVERSE = 1, /* from the last key on, downwards */
+    HK_RANGE_KEYS = 2,    /* values are not wanted, and are empty */
+};
+
+struct hk_range_options {
+    uint32_t flags; /* enum hk_range_flag */
+    uint32_t limit; /* so many keys at the most, from where it begins; 0: all */
+};
+
+/* A key of a range and its value; the bytes are good during the call only. May use the session and
+ * the transaction. HK_OK: the next one; anything else ends the reading and is its answer. */
+typedef int hk_row(void *context, struct hk_bytes key, struct hk_bytes value);
+
+/* options may be NULL. HK_ERR_BUSY: others were in the way all the time. */
+int hk_range(struct hk_session *session, struct hk_bytes start, struct hk_bytes end,
+             const struct hk_range_options *options, hk_row *row, void *context);
+/* How many keys there are. */
+int hk_range_count(struct hk_session *session, struct hk_bytes start, struct hk_bytes end,
+                   uint64_t *n_out);
+/* Deletes the first `limit` of them (0: all) in one step; *n_out, if not NULL, is how many. */
+int hk_range_delete(struct hk_session *session, struct hk_bytes start, struct hk_bytes end,
+                    uint32_t limit, uint64_t *n_out);
+
+/* The same in a transaction: what it has written itself is seen, and it commits only if no other
+ * has changed a key of the range, or put one there or taken one away. Where a limit ended it that
+ * is the range as far as it was read. HK_ERR_FULL: over HK_TXN_RANGES_MAX or HK_TXN_KEYS_MAX. */
+int hk_txn_range(struct hk_txn *txn, struct hk_bytes start, struct hk_bytes end,
+                 const struct hk_range_options *options, hk_row *row, void *context);
+/* As hk_txn_delete of each; they count as keys that it touches. */
+int hk_txn_range_delete(struct hk_txn *txn, struct hk_bytes start, struct hk_bytes end,
+                        uint32_t limit, uint64_t *n_out);
 
 /* What is done in a transaction; may run several times, each time from the beginning, so it keeps
  * nothing of an earlier one. Returns what it was answered, or an error of its own; neither commits

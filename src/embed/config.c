@@ -89,6 +89,11 @@ static void write_text(const struct hk_config *c, struct text *t)
         add_number(t, "memory_max", c->memory_max);
         add_number(t, "keys_expected", c->keys_expected);
     }
+    if (c->ordered) {
+        add(t, "[space %u]\nengine = lotus\n", HK_SPACE_ORDERED);
+        add_number(t, "memory_max", c->memory_max);
+        add_number(t, "keys_expected", c->keys_expected);
+    }
 }
 
 static int from_fields(const struct hk_config *c, struct config *config_out, char *error_out,

@@ -45,7 +45,8 @@ struct hk_session {
     uint32_t flying_n;        /* slots that are not answered ... */
     uint32_t ahead_n;         /* ... and those of them that are `ahead` */
     uint32_t dropped_n;       /* operations that are not answered, and that nobody waits for */
-    uint32_t transacts;       /* bits of the spaces that have transactions */
+    uint32_t transacts;       /* bits of the spaces that have transactions, ... */
+    uint32_t ordered;         /* ... and of those whose keys have an order */
     struct hk_txn *txn_spare; /* that is over; its memory serves the next one */
     struct random random;     /* of pauses between tries */
     uint32_t spare_n;
@@ -88,9 +89,12 @@ struct hk_txn {
     struct txn_item *items;
     uint32_t items_n, items_max;
     uint32_t writes_n;
+    struct txn_watch *ranges; /* that were read: HK_TXN_RANGES_MAX have room */
+    uint32_t ranges_n;
     uint8_t space;
     bool read_only;
-    int err; /* it will not commit: this is why */
+    bool ordered; /* its space: no key is this node's own, and none is read by this thread */
+    int err;      /* it will not commit: this is why */
     struct txn_chunk *chunks;
     struct txn_request request; /* in its own memory, as are the arrays that it names */
 };
@@ -102,6 +106,9 @@ void *transaction_memory(struct hk_txn *t, size_t n);
 /* The transaction is over; NULL is ignored. */
 void transaction_end(struct hk_txn *t);
 void transaction_free(struct hk_txn *t);
+
+/* The key's, if the transaction has touched it. */
+struct txn_item *transaction_item(struct hk_txn *t, struct bytes key);
 
 /* ---- txn_read.c ---- */
 

@@ -142,6 +142,13 @@ static struct hk_result result_of(const struct local_slot *local)
 {
     const struct answer *a = &local->answer;
     struct hk_result r = {.err = HK_OK, .version = local->version};
+    if (local->txn != NULL && local->single) {
+        r.err = a->kind == ANSWER_ERROR ? txn_error(a) : HK_OK;
+        r.number = a->number;
+        r.n = a->value.n;
+        r.err = r.err == HK_OK && r.n > local->capacity ? HK_ERR_TOOBIG : r.err;
+        return r;
+    }
     if (local->txn != NULL || local->committed.nonce != 0) {
         r.err = txn_error(a);
         return r;

@@ -34,8 +34,10 @@ int hk_session_open(struct hk_node *node, const struct hk_session_options *optio
         return err;
     }
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
+        s->ordered |= server_space_ordered(node->server, i) ? 1u << i : 0;
         s->transacts |= server_space_owned(node->server, i) ? 1u << i : 0;
     }
+    s->transacts |= s->ordered;
     random_init(&s->random, (uint64_t)(uintptr_t)s ^ clock_boot_us());
     *session_out = s;
     return HK_OK;

@@ -92,26 +92,30 @@ static bool copy(struct hk_txn *t, struct hk_bytes from, struct bytes *to_out)
 
 /* ---- Keys ---- */
 
-static struct txn_item *find(struct hk_txn *t, struct hk_bytes key, uint64_t hash)
+static struct txn_item *find(struct hk_txn *t, struct bytes key, uint64_t hash)
 {
-    struct bytes k = bytes_of(key.at, (uint32_t)key.n);
     for (uint32_t i = 0; i < t->items_n; i++) {
-        if (t->items[i].hash == hash && bytes_equal(t->items[i].key, k)) {
+        if (t->items[i].hash == hash && bytes_equal(t->items[i].key, key)) {
             return &t->items[i];
         }
     }
     return NULL;
 }
 
+struct txn_item *transaction_item(struct hk_txn *t, struct bytes key)
+{
+    return find(t, key, XXH3_64bits(key.at, key.n));
+}
+
 /* HK_OK, HK_ERR_FULL, HK_ERR_NOMEM. */
 static int touch(struct hk_txn *t, struct hk_bytes key, struct txn_item **item_out)
 {
     uint64_t hash = XXH3_64bits(key.at, key.n);
-    *item_out = find(t, key, hash);
+    *item_out = find(t, bytes_of(key.at, (uint32_t)key.n), hash);
     if (*item_out != NULL) {
         return HK_OK;
     }
-    if (t->items_n == HK_TXN_KEYS_MAX) {
+    if (t->items_n + t->ranges_n == HK_TXN_KEYS_MAX) {
         return HK_ERR_FULL;
     }
     if (t->items_n == t->items_max) {
@@ -161,6 +165,7 @@ int hk_txn_begin(struct hk_session *s, const struct hk_txn_options *options,
                          .items_max = t->items_max,
                          .space = (uint8_t)s->space,
                          .read_only = (flags & HK_TXN_READ_ONLY) != 0,
+                         .ordered = (s->ordered >> s->space & 1u) != 0,
                          .chunks = t->chunks};
     *txn_out = t;
     return HK_OK;

@@ -26,7 +26,8 @@ static struct op op_of(const struct hk_txn *t, const struct txn_item *item)
 static bool make_request(struct hk_txn *t)
 {
     struct op *ops = transaction_memory(t, (t->writes_n + 1u) * sizeof *ops);
-    struct txn_watch *watches = transaction_memory(t, (t->items_n + 1u) * sizeof *watches);
+    struct txn_watch *watches =
+        transaction_memory(t, (t->items_n + t->ranges_n + 1u) * sizeof *watches);
     uint32_t ops_n = 0;
     uint32_t watches_n = 0;
     if (ops == NULL || watches == NULL) {
@@ -40,6 +41,9 @@ static bool make_request(struct hk_txn *t)
         if (item->read) {
             watches[watches_n++] = (struct txn_watch){.key = item->key, .version = item->version};
         }
+    }
+    for (uint32_t i = 0; i < t->ranges_n; i++) {
+        watches[watches_n++] = t->ranges[i];
     }
     t->request = (struct txn_request){
         .ops = ops, .watches = watches, .ops_n = ops_n, .watches_n = watches_n};
@@ -95,7 +99,8 @@ static enum node_commit_answer commit_here(struct hk_txn *t, uint32_t slot)
 {
     struct hk_session *s = t->session;
     struct op op = {.kind = OP_GET, .space = t->space};
-    if (s->flying_n != s->ahead_n || t->items_n > NODE_COMMIT_KEYS_MAX || t->items_n == 0) {
+    if (t->ordered || s->flying_n != s->ahead_n || t->items_n > NODE_COMMIT_KEYS_MAX ||
+        t->items_n == 0) {
         return NODE_COMMIT_ASK;
     }
     struct node_commit_key *keys = make_keys(t);
@@ -137,7 +142,7 @@ static bool begin_commit(struct hk_txn *t, uint32_t slot, int *err_out)
 /* Whether it can be ended here, and how: *err_out. */
 static bool ends_here(struct hk_txn *t, int *err_out)
 {
-    uint32_t reads_n = 0;
+    uint32_t reads_n = t->ranges_n;
     bool early = false;
     for (uint32_t i = 0; i < t->items_n; i++) {
         reads_n += t->items[i].read;

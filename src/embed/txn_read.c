@@ -209,6 +209,9 @@ int transaction_look_again(struct hk_txn *t)
     struct txn_item *some[NODE_READ_MAX];
     uint32_t n = 0;
     int worst = HK_OK;
+    if (t->ordered) {
+        return HK_ERR_BUSY;
+    }
     for (uint32_t i = 0; i < t->items_n && worst != HK_ERR_ABORTED; i++) {
         if (t->items[i].read) {
             some[n++] = &t->items[i];
@@ -226,7 +229,7 @@ int transaction_look_again(struct hk_txn *t)
 
 int transaction_own(struct hk_txn *t, const struct txn_item *item)
 {
-    if (operation_own(t->session, t->space, item->key) || is_owned(t, item)) {
+    if (t->ordered || operation_own(t->session, t->space, item->key) || is_owned(t, item)) {
         return HK_OK; /* of one's own that is under way the commit comes behind it */
     }
     return acquire(t, item);
@@ -236,6 +239,9 @@ int transaction_own(struct hk_txn *t, const struct txn_item *item)
  * at once what is not here. */
 static int fetch(struct hk_txn *t, struct txn_item *item)
 {
+    if (t->ordered) {
+        return ask_worker(t, item);
+    }
     int err = read_here(t, item);
     if (!t->read_only && !operation_own(t->session, t->space, item->key)) {
         for (uint32_t i = 0; err == HK_ERR_BUSY && i < LOOKS_MAX && !is_owned(t, item); i++) {

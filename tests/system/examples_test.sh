@@ -44,7 +44,7 @@ build_and_run() {
 
 shared=$libraries/libhorkos.so
 if [ "$HORKOS_SHARED" = ON ]; then
-    for name in counter cache lock transfer; do
+    for name in counter cache lock transfer ranges; do
         build_and_run "$name"
     done
     readelf -d "$work/lock" | grep -q 'NEEDED.*\[libhorkos\.so\.0\]'
@@ -57,6 +57,6 @@ if [ "$HORKOS_SHARED" = ON ]; then
     diff "$work/declared" "$work/exported"
     rm "$libraries"/libhorkos.so*
 fi
-for name in counter cache lock transfer; do
+for name in counter cache lock transfer ranges; do
     build_and_run "$name" --static
 done
