@@ -46,8 +46,8 @@ static void write_sets(const struct dev_options *options, const char *section, F
 /* Sections in which dev itself writes nothing, in the order in which they were first named. */
 static void write_other_sections(const struct dev_options *options, FILE *to)
 {
-    static const char *const own[] = {"node",    "cluster", "peers",  "clients",
-                                      "space 0", "space 1", "space 2"};
+    static const char *const own[] = {"node",    "cluster", "peers",   "clients",
+                                      "space 0", "space 1", "space 2", "space 3"};
     for (uint32_t i = 0; i < options->sets_n; i++) {
         const struct dev_set *set = &options->sets[i];
         bool seen = false;
@@ -114,7 +114,8 @@ void dev_config_write(const struct dev_options *options, const struct dev_ports 
     /* Every engine that there is to try, under the number that the documents use. */
     static const struct line spaces[] = {{"space 0", "engine", "hermes"},
                                          {"space 1", "engine", "zeus"},
-                                         {"space 2", "engine", "galene"}};
+                                         {"space 2", "engine", "galene"},
+                                         {"space 3", "engine", "lotus"}};
     write_lines(options, spaces, sizeof spaces / sizeof spaces[0], to);
     write_other_sections(options, to);
 }

@@ -60,7 +60,8 @@ class Faults(unittest.TestCase):
             cluster[3].kill()
             alive = [cluster[1], cluster[2]]
             self._wait_lost(alive)
-            harness.wait_until(lambda: "5461 slots are lost with the node" in alive[0].log_text(),
+            # Those of space 3, of engine lotus, as well.
+            harness.wait_until(lambda: "10922 slots are lost with the node" in alive[0].log_text(),
                                10, "the log says so")
             for node in alive:
                 self._check_loss(node, count, set(doomed), set(hot), slots)

@@ -168,7 +168,8 @@ class Commands(unittest.TestCase):
         self.assertGreater(misses, 200)
         status, out, _ = harness.run([harness.PROGRAM, "status", "-p", self.cluster[3].port])
         self.assertEqual(status, 0)
-        self.assertRegex(out.decode(), r"space 2: home of 546[12] slots\nhit rate \d+\.\d %: \d+ hits, ")
+        self.assertRegex(out.decode(), r"space 2: home of 546[12] slots\nspace 3: home of \d+ slots\n"
+                                       r"hit rate \d+\.\d %: \d+ hits, ")
 
     def test_it_tells_of_itself(self):
         status, out, _ = slots_command(self.cluster[1])

@@ -89,7 +89,8 @@ static void config_of_a_node(void **state)
                               "\n[peers]\n1 = 127.0.0.1:17001\n2 = 127.0.0.1:17002\n"
                               "\n[space 0]\nengine = hermes\n"
                               "\n[space 1]\nengine = zeus\n"
-                              "\n[space 2]\nengine = galene\n");
+                              "\n[space 2]\nengine = galene\n"
+                              "\n[space 3]\nengine = lotus\n");
     free(text);
 }
 
@@ -116,6 +117,7 @@ static void sets_replace_and_add(void **state)
                         "\n[space 0]\nengine = zab\n"
                         "\n[space 1]\nengine = hermes\nmemory_max = 1gb\n"
                         "\n[space 2]\nmemory_max = 2gb\nengine = galene\n"
+                        "\n[space 3]\nengine = lotus\n"
                         "\n[user a.b]\npassword = one\npassword = two=2\n");
     free(text);
 }

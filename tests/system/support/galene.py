@@ -17,10 +17,10 @@ def select(node, **options):
     return client
 
 
-def slots_of(node):
+def slots_of(node, space=SPACE):
     """[(state, home), ...] of all slots, as the node knows them."""
     with node.client() as client:
-        told = json.loads(client.must("HORKOS", "SLOTS", SPACE))
+        told = json.loads(client.must("HORKOS", "SLOTS", space))
     space = told["spaces"][0]
     slots = []
     for run in space["runs"]:
@@ -29,10 +29,10 @@ def slots_of(node):
     return slots
 
 
-def homed(node):
+def homed(node, space=SPACE):
     """{node: how many slots it is the home of}, and how many have none or are moving."""
     shares, unsettled = {}, 0
-    for state, home in slots_of(node):
+    for state, home in slots_of(node, space):
         if state == "stable":
             shares[home] = shares.get(home, 0) + 1
         else:
@@ -40,13 +40,13 @@ def homed(node):
     return shares, unsettled
 
 
-def wait_even(nodes, bound=30):
+def wait_even(nodes, bound=30, space=SPACE):
     """Until all of these nodes say that they, and nobody else, have even shares."""
     numbers = [node.number for node in nodes]
 
     def even():
         for node in nodes:
-            shares, unsettled = homed(node)
+            shares, unsettled = homed(node, space)
             if unsettled or sorted(shares) != numbers:
                 return False
             if max(shares.values()) - min(shares.values()) > 1:
