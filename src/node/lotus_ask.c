@@ -174,6 +174,15 @@ static bool tag_of(const struct lotus_span *s, struct bytes *prefix_out)
     return s->end.at[n - 1] == '}' || (s->end.n == n && s->end.at[n - 1] == '}' + 1);
 }
 
+/* C7: the map hears later than the view that a server is gone. */
+static enum lotus_where where(const struct worker *w, const struct lotus_run *r, uint16_t slot,
+                              uint8_t *home_out)
+{
+    enum lotus_where where = lotus_where(w, r->space, slot, home_out);
+    bool gone = where == LOTUS_AT && !nodeset_has(w->view.live, *home_out);
+    return gone ? LOTUS_WAIT : where;
+}
+
 static enum lotus_where place_spans(struct worker *w, struct lotus_run *r)
 {
     r->map = 0;
@@ -186,13 +195,13 @@ static enum lotus_where place_spans(struct worker *w, struct lotus_run *r)
         bool all = lotus_servers(w, r->space, &s->homes, &r->map, &lost);
         if (one) {
             uint16_t slot = slot_of_key(prefix);
-            enum lotus_where where = lotus_where(w, r->space, slot, &home);
-            if (where != LOTUS_AT) {
+            enum lotus_where at = where(w, r, slot, &home);
+            if (at != LOTUS_AT) {
                 r->lost = slot;
-                return where;
+                return at;
             }
             s->homes = nodeset_of(home);
-        } else if (!all) {
+        } else if (!all || !nodeset_within(s->homes, w->view.live)) {
             r->lost = (uint16_t)lost;
             bool nobody = lotus_where(w, r->space, 0, &home) == LOTUS_NOBODY;
             return lost != UINT32_MAX ? LOTUS_LOST : nobody ? LOTUS_NOBODY : LOTUS_WAIT;
@@ -213,10 +222,10 @@ enum lotus_where ask_place(struct worker *w, struct lotus_run *r)
     for (uint32_t i = 0; i < e->objects_n; i++) {
         struct lotus_place *p = &r->places[i];
         uint16_t slot = slot_of_key(e->objects[i].key);
-        enum lotus_where where = lotus_where(w, r->space, slot, &p->home);
-        if (where != LOTUS_AT) {
+        enum lotus_where at = where(w, r, slot, &p->home);
+        if (at != LOTUS_AT) {
             r->lost = slot;
-            return where;
+            return at;
         }
         p->hint = l->hints_memory[r->space] == NULL
                       ? 0

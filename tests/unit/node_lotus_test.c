@@ -1,5 +1,5 @@
 /* Lotus on real nodes: operations give what they do elsewhere, wherever they run and however their
- * messages are cut; ranges see no phantoms; money stays the same, whoever dies. */
+ * messages are cut; ranges see no phantoms. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "engine/lotus/lotus.h"
-#include "support/node_bank.h"
+#include "support/node_cluster.h"
 
 #define SECOND 1000000u
 
@@ -374,65 +374,14 @@ static void expired_rows_are_absent(void **state)
     }
 }
 
-/* ---- Money ---- */
-
-static bool idle(struct cluster *c, void *bank)
-{
-    (void)c;
-    return bank_idle(bank);
-}
-
-static void transfer(uint32_t nodes, uint32_t workers, bool ordered, uint64_t seed,
-                     const struct lotus_config *lotus)
-{
-    struct bank_config bank_config = {
-        .accounts = 12, .clients = 3, .audits = 100, .local = 300, .seed = seed};
-    struct bank *bank = bank_create(&bank_config);
-    struct cluster_config config = config_of(nodes, workers, lotus);
-    config.client = bank_client(bank);
-    config.ordered = ordered;
-    config.seed += seed;
-    struct cluster *c = cluster_create(&config);
-    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
-    for (uint32_t i = 0; i < nodes; i++) {
-        bank_open(bank, c, i);
-    }
-    bank_fill(bank, c);
-    bank_run(bank, true);
-    if (!ordered) {
-        cluster_disturb(c, (struct cluster_faults){.lost = 20, .doubled = 20, .hasty = 20});
-    }
-    for (uint32_t i = 0; i < 10000; i++) {
-        cluster_step(c, 20);
-    }
-    bank_run(bank, false);
-    cluster_until(c, idle, bank, 20 * SECOND);
-    struct bank_counts counts = bank_counts(bank);
-    assert_int_equal(counts.unknown + counts.unavailable + counts.lost + counts.busy, 0);
-    assert_true(counts.done > 100);
-    assert_true(counts.audits > 10);
-    assert_true(counts.conflicts > 0);
-    assert_true(STATS(c, nodes, txn_aborts) > 10);
-    cluster_destroy(c);
-    bank_destroy(bank);
-}
-
-static void money_stays_the_same(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < 2 * VARIANTS; i++) {
-        struct lotus_config lotus = variant(i);
-        transfer(i % 4 == 3 ? 5 : 3, 1 + i / 3 % 2, i % 2 == 0, i + 1, &lotus);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_operations_anywhere), cmocka_unit_test(values_large_and_too_large),
         cmocka_unit_test(lists_over_several_servers), cmocka_unit_test(watches_hold_or_not),
         cmocka_unit_test(ranges_over_all_servers),    cmocka_unit_test(phantoms_end_watched_ranges),
-        cmocka_unit_test(expired_rows_are_absent),    cmocka_unit_test(money_stays_the_same),
+        cmocka_unit_test(expired_rows_are_absent),
+
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
