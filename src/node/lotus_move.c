@@ -44,21 +44,26 @@ static void parcel_clear(struct lotus_parcel *p)
     p->rows_n = 0;
     p->sent = false;
     p->wait_us = 0;
+    p->told = 0;
 }
 
 static void parcel_send(struct worker *w, uint8_t index, uint8_t to)
 {
     struct lotus_moves *m = w->node->spaces[index].moves;
     struct lotus_parcel *p = m->parcels[to];
+    uint64_t forgotten = lotus_table_forgotten(w->node->spaces[index].table);
     struct msg msg = {
         .space = index,
         .kind = LOTUS_MSG_ROWS,
+        .slot = (uint32_t)forgotten,
+        .gen = (uint32_t)(forgotten >> 32),
         .epoch = w->view.epoch,
         .ts = m->pass_version,
         .arg = ++m->numbers,
         .value = bytes_of(p->rows, p->n),
     };
     p->sent = true;
+    p->told = m->walked ? m->pass_version : p->told;
     p->number = m->numbers;
     output_message(w, to, 0, &msg);
 }
@@ -110,8 +115,14 @@ static bool parcels_flush(struct worker *w, uint8_t index)
     const struct space *space = &w->node->spaces[index];
     bool empty = true;
     for (uint32_t i = 0; i < NODES_MAX; i++) {
-        struct lotus_parcel *p = space->moves->parcels[i];
-        if (p == NULL || p->n == 0 || parcel_for(w, index, (uint8_t)i)->n == 0) {
+        struct lotus_moves *m = space->moves;
+        bool awaited = nodeset_has(m->targets & w->view.live, (uint8_t)i);
+        struct lotus_parcel *p =
+            awaited || m->parcels[i] != NULL ? parcel_for(w, index, (uint8_t)i) : NULL;
+        /* The last one goes even if it has no rows: ghosts stay here. */
+        bool last = p != NULL && awaited && m->walked && p->told != m->pass_version;
+        if (p == NULL || (p->n == 0 && !last && !(awaited && p->sent))) {
+            empty = empty && !(awaited && p == NULL);
             continue;
         }
         empty = false;
@@ -141,12 +152,14 @@ static void begin(struct worker *w, struct space *space)
     m->moving = false;
     m->emptying = false;
     m->going = (struct lotus_slots){.n = 0};
+    m->targets = 0;
     for (uint32_t i = 0; i < HASH_SLOTS; i++) {
         struct slot_home home = home_of(space, i);
         m->emptying = m->emptying || home.state == HOME_EMPTYING;
         if (home.state == HOME_MOVING && home.home == w->node->config.self) {
             m->moving = true;
             if (!lotus_slots_has(&m->sent, i)) {
+                m->targets |= nodeset_of(home.to);
                 lotus_slots_add(&m->going, i);
             }
         }
@@ -245,7 +258,11 @@ static bool visit(struct worker *w, uint8_t index, struct lotus_row *row)
         }
         return true;
     }
-    if (!lotus_slots_has(&m->going, slot) || (row->flags & LOTUS_ROW_ABSENT) != 0) {
+    if (!lotus_slots_has(&m->going, slot)) {
+        return true;
+    }
+    if ((row->flags & LOTUS_ROW_ABSENT) != 0) {
+        lotus_table_forget(space->table, row->version);
         return true;
     }
     uint8_t to = home_of(space, slot).to;
@@ -339,6 +356,7 @@ static void take_rows(struct worker *w, const struct msg *msg, uint8_t from)
         .epoch = w->view.epoch,
         .arg = msg->arg,
     };
+    lotus_table_forget(space->table, (uint64_t)msg->gen << 32 | msg->slot);
     while (lotus_row_take(&rest, &row) && may_come(w, space, slot_of_key(row.key), from) &&
            lotus_table_put(space->table, w->threads[msg->space], &row) == TABLE_DONE) {
         answer.slot++;

@@ -40,6 +40,7 @@ struct lotus_parcel {
     uint64_t number;  /* of the message that is on its way */
     uint64_t nonce;   /* of the process that it goes to */
     uint64_t wait_us; /* not all were taken: the rest not before */
+    uint64_t told;    /* pass that has told it which versions are forgotten here (N8) */
 };
 
 struct lotus_moves {
@@ -59,6 +60,7 @@ struct lotus_moves {
     struct lotus_slots sent;    /* slots that move from here, of which all is at their next home */
     struct lotus_slots going;   /* of a pass: slots that move from here, and were not sent */
     struct lotus_slots purge;   /* of a pass: the foreign ones as it began */
+    nodeset targets;            /* of a pass: where slots go */
     uint64_t pass_version;      /* of the map when the pass began */
     uint64_t done_version;      /* of the newest map under which nothing was left to do */
     uint64_t said_version;      /* of the map under which all that moves was sent, as was said */

@@ -105,7 +105,8 @@ enum lotus_kind {
     LOTUS_MSG_RESOLVED, /* ts: 1: it is an answer, and has none */
     LOTUS_MSG_MAP,      /* from here on: of the map, routed to worker 0 (engine/homes); ... */
     LOTUS_MSG_ROWS = LOTUS_MSG_MAP + 12, /* rows of slots that move from the sender to the receiver.
-                           ts: version of the sender's map; arg: number; value: rows */
+                           ts: version of the sender's map; arg: number; slot, gen: no newer version
+                           was forgotten there (N8); value: rows, or none */
     LOTUS_MSG_TAKEN, /* slot: so many rows of ROWS `arg`, from its first on, are there */
     LOTUS_MSG_END = LOTUS_MSG_MAP + 16
 };
