@@ -63,10 +63,13 @@ int lotus_init(struct worker *w)
         list_push_back(&l->free, &l->runs[i].link);
     }
     int err = HK_OK;
+    bool across = false;
     for (uint32_t rest = n->tables; rest != 0 && err == HK_OK; rest &= rest - 1) {
-        err = make_hints(w, (uint8_t)__builtin_ctz(rest));
+        uint8_t space = (uint8_t)__builtin_ctz(rest);
+        across = across || config_of(w, space)->across;
+        err = make_hints(w, space);
     }
-    return err;
+    return err != HK_OK || !across ? err : groups_init(w);
 }
 
 void lotus_deinit(struct worker *w)
@@ -81,6 +84,7 @@ void lotus_deinit(struct worker *w)
     for (uint32_t i = 0; i < SPACES_MAX; i++) {
         free(l->hints_memory[i]);
     }
+    groups_deinit(w);
     buffer_free(&l->out);
     free(l->runs);
     free(l);
@@ -248,6 +252,7 @@ static void answer(struct worker *w, struct lotus_run *r)
     }
     w->stats.txn_conflicts += r->evaluation.verdict == TXN_CONFLICT;
     w->stats.lotus_transactions++;
+    groups_ended(w, r, false);
     evaluation_answer(&r->evaluation, &answer, &c->version);
     call_finish(w, c, &answer);
 }
@@ -296,6 +301,7 @@ static void again(struct worker *w, struct lotus_run *r)
 {
     struct call *c = waiting(r);
     w->stats.txn_aborts++;
+    groups_ended(w, r, true);
     if (c != NULL) {
         uint64_t until = w->now_us + pause_of(w, r), due = call_due(w, c);
         r->tries++;
@@ -371,10 +377,10 @@ static void send_one(struct worker *w, struct lotus_run *r, const struct lotus_e
 {
     switch ((enum lotus_fx)e->kind) {
     case LOTUS_FX_WHOLE:
-        ask_whole(w, r, to);
-        break;
     case LOTUS_FX_EXECUTE:
-        ask_execute(w, r, to);
+        if (!groups_take(w, r, to)) {
+            ask_request(w, r, to);
+        }
         break;
     case LOTUS_FX_FINISH:
         ask_writes(w, r, to, LOTUS_MSG_FINISH, 0);
@@ -439,6 +445,14 @@ static void one_effect(struct worker *w, struct lotus_run *r, const struct lotus
     }
 }
 
+static void note_active(struct worker *w, struct lotus_run *r)
+{
+    bool active = r->machine.state != LOTUS_IDLE && r->machine.state != LOTUS_COMMIT;
+    w->lotus->active += active && !r->active;
+    w->lotus->active -= !active && r->active;
+    r->active = active;
+}
+
 /* A call that ends on the way comes back here for what its machine says to that. */
 static void carry_out(struct worker *w, struct lotus_run *r, const struct lotus_effects *fx)
 {
@@ -454,6 +468,7 @@ static void carry_out(struct worker *w, struct lotus_run *r, const struct lotus_
         now = more;
     }
     lotus_txn_check(&r->machine);
+    note_active(w, r);
     if (!outer) {
         return;
     }
@@ -653,11 +668,10 @@ void lotus_check(const struct worker *w)
 
 void lotus_poll(struct worker *w)
 {
-    (void)w;
+    groups_poll(w);
 }
 
 uint64_t lotus_deadline(const struct worker *w)
 {
-    (void)w;
-    return UINT64_MAX;
+    return groups_due(w);
 }

@@ -337,6 +337,15 @@ void ask_execute(struct worker *w, struct lotus_run *r, uint8_t to)
     send(w, r, to, &m);
 }
 
+void ask_request(struct worker *w, struct lotus_run *r, uint8_t to)
+{
+    if (r->machine.state == LOTUS_WHOLE) {
+        ask_whole(w, r, to);
+    } else {
+        ask_execute(w, r, to);
+    }
+}
+
 void ask_writes(struct worker *w, struct lotus_run *r, uint8_t to, enum lotus_kind kind,
                 nodeset participants)
 {

@@ -1,8 +1,9 @@
 /* What the files of Lotus's coordinator share: lotus.c (transactions and their ends), lotus_ask.c
- * (where to, and messages), lotus_rows.c (what came, and what becomes of it). */
+ * (where to, and messages), lotus_batch.c, lotus_rows.c (what came, and what becomes of it). */
 #ifndef HORKOS_NODE_LOTUS_RUN_H
 #define HORKOS_NODE_LOTUS_RUN_H
 
+#include "engine/lotus/batch.h"
 #include "engine/lotus/hints.h"
 #include "node/evaluate.h"
 #include "node/lotus.h"
@@ -67,6 +68,7 @@ struct lotus_run {
     bool own_bytes; /* nothing points into the client's request any more */
     bool answered;
     bool stepping;
+    bool active;  /* counted in lotuses.active */
     bool whole;   /* its server evaluates it */
     bool garbled; /* ... and what it answers is none */
     bool here;    /* it is at that server */
@@ -84,6 +86,8 @@ struct lotuses {
     struct list_link free;
     struct list_link open; /* runs with a number, in the order of their numbers */
     struct buffer out;
+    struct lotus_group *groups; /* by node (lotus_batch.c); NULL: no space batches */
+    uint32_t active;            /* runs whose tries ask, or prepare */
     struct hints hints[SPACES_MAX];
     void *hints_memory[SPACES_MAX];
     uint64_t number;          /* the last PREPARE's */
@@ -118,6 +122,20 @@ void ask_execute(struct worker *w, struct lotus_run *r, uint8_t to);
 void ask_writes(struct worker *w, struct lotus_run *r, uint8_t to, enum lotus_kind kind,
                 nodeset participants);
 void ask_plain(struct worker *w, struct lotus_run *r, uint8_t to, enum lotus_kind kind);
+
+/* WHOLE or EXECUTE, as the machine says. */
+void ask_request(struct worker *w, struct lotus_run *r, uint8_t to);
+
+/* ---- lotus_batch.c: only where a space batches across transactions ---- */
+
+int groups_init(struct worker *w) __attribute__((warn_unused_result));
+void groups_deinit(struct worker *w);
+/* Whether the request waits, or has left, with others; false: it is to be sent. */
+bool groups_take(struct worker *w, struct lotus_run *r, uint8_t to);
+/* A try has taken effect, or was refused. */
+void groups_ended(struct worker *w, const struct lotus_run *r, bool refused);
+void groups_poll(struct worker *w);
+uint64_t groups_due(const struct worker *w);
 
 /* ---- lotus_rows.c ---- */
 

@@ -338,6 +338,7 @@ struct node_stats {
      * hints that went along and that were right. Tries that failed: txn_aborts. */
     uint64_t lotus_transactions, lotus_tries, lotus_requests, lotus_whole, lotus_items;
     uint64_t lotus_hints, lotus_hints_good;
+    uint64_t lotus_batches, lotus_batched; /* across transactions; requests in them */
     uint64_t owned_messages[OWNED_KINDS], owned_bytes[OWNED_KINDS]; /* sent, by the engine's kind */
     /* Memory servers (docs/protocols/lotus.md): requests of transactions of several servers, and
      * of this one alone; items, those that waited; tries that ended with a word that is not

@@ -90,8 +90,12 @@ static struct bank_counts close_bank(struct bank *bank, struct cluster *c)
 
 static void transfer(struct cluster_config *config, uint64_t seed)
 {
-    struct bank_config bank_config = {
-        .accounts = 12, .clients = 3, .audits = 100, .local = 300, .seed = seed};
+    const struct lotus_config *lotus = config->engine;
+    struct bank_config bank_config = {.accounts = 12,
+                                      .clients = lotus->across ? 6 : 3,
+                                      .audits = 100,
+                                      .local = 300,
+                                      .seed = seed};
     struct bank *bank = bank_create(&bank_config);
     config->seed += seed;
     struct cluster *c = open_bank(bank, config);
@@ -103,6 +107,7 @@ static void transfer(struct cluster_config *config, uint64_t seed)
     assert_int_equal(counts.unknown + counts.unavailable + counts.lost + counts.busy, 0);
     assert_true(counts.conflicts > 0);
     assert_true(STATS(c, config->nodes, txn_aborts) > 10);
+    assert_int_equal(STATS(c, config->nodes, lotus_batched) > 0, lotus->across);
     cluster_destroy(c);
     bank_destroy(bank);
 }
@@ -112,6 +117,7 @@ static void money_stays_the_same(void **state)
     (void)state;
     for (uint32_t i = 0; i < 9; i++) {
         struct lotus_config lotus = variant(i);
+        lotus.across = i % 3 != 2;
         struct cluster_config config = config_of(i % 4 == 3 ? 5 : 3, 1 + i / 3 % 2, &lotus);
         config.ordered = i % 2 == 0;
         if (i >= 7) {
