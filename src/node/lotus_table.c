@@ -5,11 +5,15 @@
 #include <string.h>
 
 #include "node/lotus_table_state.h"
+#include "store/pages.h"
 
 /* ---- Life ---- */
 
 static void free_arrays(struct lotus_table *t)
 {
+    if (t->buckets_memory == NULL && t->buckets != NULL) {
+        pages_unmap(t->buckets, t->buckets_n * sizeof(*t->buckets));
+    }
     free(t->buckets_memory);
     free(t->lines_memory);
     free(t->locks.requests);
@@ -29,13 +33,16 @@ static void *lines_of(size_t n, void **memory_out)
 
 static bool make_arrays(struct lotus_table *t)
 {
-    /* A bucket for every four requests: there are seldom as many as there may be. */
+    /* Few enough to stay near: there are seldom as many requests as there may be, and if there
+     * are, most are a scan's. */
     t->buckets_n = 64;
-    while (t->buckets_n < t->lotus.locks_max / 4u) {
+    while (t->buckets_n < t->lotus.locks_max / 32u) {
         t->buckets_n *= 2u;
     }
     size_t requests = (size_t)t->lotus.locks_max + 1u;
-    t->buckets = lines_of(t->buckets_n, &t->buckets_memory);
+    size_t bytes = t->buckets_n * sizeof(*t->buckets);
+    t->buckets = bytes < PAGES_HUGE_BYTES ? lines_of(t->buckets_n, &t->buckets_memory)
+                                          : pages_map(bytes, PAGES_HUGE_BYTES, true);
     t->lines = lines_of((size_t)t->statuses_n * (sizeof(*t->lines) / 64u), &t->lines_memory);
     t->locks.requests = calloc(requests, sizeof(*t->locks.requests));
     t->locks.statuses = calloc(t->statuses_n, sizeof(*t->locks.statuses));

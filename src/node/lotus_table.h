@@ -95,6 +95,7 @@ struct lotus_scan {
     uint8_t *at; /* the last key that was dealt with; store memory */
     uint32_t at_n;
     uint32_t at_capacity;
+    struct lotus_look *look; /* where it is in the index; store memory */
 };
 /* The next row (with its key) that is no ghost, locked: TABLE_DONE and *more_out; or the end. */
 enum table_word lotus_table_scan(struct lotus_table *table, struct store_thread *thread,

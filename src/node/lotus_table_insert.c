@@ -41,13 +41,22 @@ static enum table_word stand(struct insertion *i)
     return err == HK_OK || err == HK_ERR_CONDITION ? TABLE_DONE : TABLE_NOMEM;
 }
 
-/* Under the latch of a gap that nobody else owns. */
-static enum table_word stand_if(struct insertion *i, struct bytes next)
+/* Whether next is still the next key. Mostly its leaf is as it was. */
+static bool look_holds(const struct insertion *i, const struct tree_cursor *c, struct bytes next)
 {
-    struct tree_cursor c;
+    struct tree_cursor again;
     struct bytes now;
-    (void)look(i, &c, &now);
-    if (lotus_rule_on(&i->t->lotus, LOTUS_RULE_AGAIN) && !bytes_equal(now, next)) {
+    if (!lotus_rule_on(&i->t->lotus, LOTUS_RULE_AGAIN) || tree_holds(c)) {
+        return true;
+    }
+    (void)look(i, &again, &now);
+    return bytes_equal(now, next);
+}
+
+/* Under the latch of a gap that nobody else owns. */
+static enum table_word stand_if(struct insertion *i, const struct tree_cursor *c, struct bytes next)
+{
+    if (!look_holds(i, c, next)) {
         holder_count(i->t, i->h, COUNT_LOOKED_AGAIN, 1);
         return TABLE_DONE;
     }
@@ -55,7 +64,7 @@ static enum table_word stand_if(struct insertion *i, struct bytes next)
 }
 
 /* DONE and not i->stands: look again. */
-static enum table_word into_gap(struct insertion *i, struct bytes next)
+static enum table_word into_gap(struct insertion *i, const struct tree_cursor *c, struct bytes next)
 {
     struct lotus_table *t = i->t;
     struct lotus_holder *h = i->h;
@@ -80,7 +89,7 @@ static enum table_word into_gap(struct insertion *i, struct bytes next)
         h->gap = scanned || (word != TABLE_DONE && word != TABLE_WAITS) ? h->gap : s.mine;
     }
     if (word == TABLE_DONE) {
-        word = stand_if(i, next);
+        word = stand_if(i, c, next);
     }
     if (i->stands && h->gap != 0) {
         naming_release(t, i->thread, h, &s);
@@ -103,7 +112,7 @@ static enum table_word insert(struct insertion *i)
         if (look(i, &c, &next) && bytes_equal(next, i->key)) {
             break;
         }
-        word = into_gap(i, next);
+        word = into_gap(i, &c, next);
     }
     if (word == TABLE_DONE && i->h->gap != 0) {
         lotus_let_go(i->t, i->thread, i->h, i->h->gap);

@@ -37,7 +37,9 @@ static bool remember(struct store_thread *thread, struct lotus_scan *scan, struc
         if (at == NULL) {
             return false;
         }
-        lotus_scan_end(scan, thread);
+        if (scan->at != NULL) {
+            store_free(thread, scan->at, scan->at_capacity);
+        }
         scan->at = at;
         scan->at_capacity = capacity;
     }
@@ -46,42 +48,61 @@ static bool remember(struct store_thread *thread, struct lotus_scan *scan, struc
     return true;
 }
 
+/* What comes next in the index, as it was when it was looked at. */
+struct lotus_look {
+    struct tree_cursor cursor;
+    struct bytes key; /* empty: there is none */
+    uint64_t hint;
+    uint64_t epoch; /* of the thread: the cursor is good as long */
+    bool follows;   /* the next one of the cursor follows what was dealt with */
+};
+
 void lotus_scan_end(struct lotus_scan *scan, struct store_thread *thread)
 {
     if (scan->at != NULL) {
         store_free(thread, scan->at, scan->at_capacity);
     }
+    if (scan->look != NULL) {
+        store_free(thread, scan->look, sizeof(*scan->look));
+    }
     scan->at = NULL;
     scan->at_n = 0;
     scan->at_capacity = 0;
+    scan->look = NULL;
 }
 
 /* ---- Looking ---- */
 
-struct look {
-    struct tree_cursor cursor;
-    struct bytes key; /* empty: there is none */
-    uint64_t hint;
-};
+/* Records that are on their way while one is read. */
+#define ROWS_AHEAD 8u
 
 static void look_at(const struct scanning *s, struct bytes from, bool exclusive,
-                    enum tree_direction direction, struct look *l)
+                    enum tree_direction direction, struct lotus_look *l)
 {
-    tree_seek(s->t->tree, s->thread, from, exclusive, direction, &l->cursor);
+    uint64_t epoch = store_thread_epoch(s->thread), ahead;
+    if (!l->follows || l->epoch != epoch) {
+        tree_seek(s->t->tree, s->thread, from, exclusive, direction, &l->cursor);
+        l->epoch = epoch;
+    }
+    l->follows = false;
     if (!tree_next(&l->cursor, &l->key, &l->hint)) {
         l->key = bytes_of(NULL, 0);
         l->hint = 0;
     }
+    if (tree_peek(&l->cursor, ROWS_AHEAD, &ahead)) {
+        record_prefetch(s->t->records, ahead);
+    }
 }
 
-/* The same look finds the same key. */
+/* The same look finds the same key. Mostly the leaf is as it was. */
 static bool look_holds(const struct scanning *s, struct bytes from, bool exclusive,
-                       enum tree_direction direction, const struct look *l)
+                       enum tree_direction direction, const struct lotus_look *l)
 {
-    if (!lotus_rule_on(&s->t->lotus, LOTUS_RULE_AGAIN)) {
+    if (!lotus_rule_on(&s->t->lotus, LOTUS_RULE_AGAIN) || tree_holds(&l->cursor)) {
         return true;
     }
-    struct look now;
+    struct lotus_look now;
+    now.follows = false;
     look_at(s, from, exclusive, direction, &now);
     if (bytes_equal(now.key, l->key)) {
         return true;
@@ -110,7 +131,7 @@ static enum table_word lock_gap(const struct scanning *s, struct bytes key)
 
 /* ---- A row that is locked ---- */
 
-static bool read_locked(const struct scanning *s, const struct look *l, uint32_t number,
+static bool read_locked(const struct scanning *s, const struct lotus_look *l, uint32_t number,
                         struct row_read *read_out)
 {
     bool values = (s->scan->item.flags & LOTUS_ITEM_KEYS) == 0;
@@ -122,14 +143,15 @@ static bool read_locked(const struct scanning *s, const struct look *l, uint32_t
 }
 
 /* It is dealt with: a result, or a ghost. */
-static enum table_word pass(struct scanning *s, const struct look *l, const struct row_read *read,
-                            bool result)
+static enum table_word pass(struct scanning *s, const struct lotus_look *l,
+                            const struct row_read *read, bool result)
 {
     struct lotus_scan *scan = s->scan;
     if (!remember(s->thread, scan, l->key)) {
         return TABLE_NOMEM;
     }
     scan->begun = true;
+    scan->look->follows = true;
     if (result) {
         scan->found++;
         scan->ended = scan->found == scan->item.limit;
@@ -146,27 +168,27 @@ static enum table_word forwards(struct scanning *s)
 {
     struct lotus_scan *scan = s->scan;
     struct bytes from = scan->begun ? dealt_with(scan) : scan->item.key;
-    struct look l;
+    struct lotus_look *l = scan->look;
     struct row_read read;
     uint32_t number = 0;
     enum table_word word = TABLE_DONE;
-    look_at(s, from, scan->begun, TREE_FORWARDS, &l);
-    bool past = l.key.n == 0 || (scan->item.end.n > 0 && !before(l.key, scan->item.end));
+    look_at(s, from, scan->begun, TREE_FORWARDS, l);
+    bool past = l->key.n == 0 || (scan->item.end.n > 0 && !before(l->key, scan->item.end));
     if (!past) {
-        word = lock_row(s, l.key, &number);
+        word = lock_row(s, l->key, &number);
     }
     if (word == TABLE_DONE) {
-        word = lock_gap(s, l.key);
+        word = lock_gap(s, l->key);
     }
-    if (word != TABLE_DONE || !look_holds(s, from, scan->begun, TREE_FORWARDS, &l)) {
+    if (word != TABLE_DONE || !look_holds(s, from, scan->begun, TREE_FORWARDS, l)) {
         return word;
     }
     if (past) {
         scan->ended = true;
         return TABLE_DONE;
     }
-    bool result = read_locked(s, &l, number, &read);
-    return pass(s, &l, &read, result);
+    bool result = read_locked(s, l, number, &read);
+    return pass(s, l, &read, result);
 }
 
 /* The gap that the range's end lies in. From then on nothing comes between its last key and its
@@ -175,12 +197,13 @@ static enum table_word backwards_begin(struct scanning *s)
 {
     struct lotus_scan *scan = s->scan;
     struct bytes end = scan->item.end;
-    struct look l = {.hint = 0};
+    struct lotus_look *l = scan->look;
+    l->key = bytes_of(NULL, 0);
     if (end.n > 0) {
-        look_at(s, end, false, TREE_FORWARDS, &l);
+        look_at(s, end, false, TREE_FORWARDS, l);
     }
-    enum table_word word = lock_gap(s, l.key);
-    if (word == TABLE_DONE && (end.n == 0 || look_holds(s, end, false, TREE_FORWARDS, &l))) {
+    enum table_word word = lock_gap(s, l->key);
+    if (word == TABLE_DONE && (end.n == 0 || look_holds(s, end, false, TREE_FORWARDS, l))) {
         scan->begun = true;
     }
     return word;
@@ -190,27 +213,28 @@ static enum table_word backwards(struct scanning *s)
 {
     struct lotus_scan *scan = s->scan;
     struct bytes from = scan->at_n > 0 ? dealt_with(scan) : scan->item.end;
-    struct look l;
+    struct lotus_look *l = scan->look;
     struct row_read read;
     uint32_t number;
     if (!scan->begun) {
         return backwards_begin(s);
     }
-    look_at(s, from, true, TREE_BACKWARDS, &l);
-    if (l.key.n == 0 || before(l.key, scan->item.key)) {
-        scan->ended = true;
+    look_at(s, from, true, TREE_BACKWARDS, l);
+    if (l->key.n == 0 || before(l->key, scan->item.key)) {
+        /* The look may be from before the gap was locked. */
+        scan->ended = look_holds(s, from, true, TREE_BACKWARDS, l);
         return TABLE_DONE;
     }
-    enum table_word word = lock_row(s, l.key, &number);
-    /* Nothing can have come between, but this may have gone. */
-    if (word != TABLE_DONE || !look_holds(s, from, true, TREE_BACKWARDS, &l)) {
+    enum table_word word = lock_row(s, l->key, &number);
+    /* What came before the gap was locked, and what has gone. */
+    if (word != TABLE_DONE || !look_holds(s, from, true, TREE_BACKWARDS, l)) {
         return word;
     }
-    bool result = read_locked(s, &l, number, &read);
+    bool result = read_locked(s, l, number, &read);
     if (!result || scan->found + 1u != scan->item.limit) {
-        word = lock_gap(s, l.key);
+        word = lock_gap(s, l->key);
     }
-    return word == TABLE_DONE ? pass(s, &l, &read, result) : word;
+    return word == TABLE_DONE ? pass(s, l, &read, result) : word;
 }
 
 enum table_word lotus_table_scan(struct lotus_table *table, struct store_thread *thread,
@@ -224,6 +248,13 @@ enum table_word lotus_table_scan(struct lotus_table *table, struct store_thread 
                          .buffer = buffer,
                          .row_out = row_out};
     enum table_word word = lotus_settle(table, holder);
+    if (word == TABLE_DONE && scan->look == NULL) {
+        scan->look = store_alloc(thread, sizeof(*scan->look), false);
+        if (scan->look == NULL) {
+            return TABLE_NOMEM;
+        }
+        scan->look->follows = false;
+    }
     while (word == TABLE_DONE && !s.found && !scan->ended) {
         word = (scan->item.flags & LOTUS_ITEM_REVERSE) != 0 ? backwards(&s) : forwards(&s);
     }

@@ -133,6 +133,14 @@ void store_quiescent_reader(struct store_thread *thread)
     epoch_quiescent(&thread->store->epoch, thread->slot);
 }
 
+uint64_t store_thread_epoch(const struct store_thread *thread)
+{
+    /* relaxed: the thread's own word. What was unlinked after it announced this is not freed before
+     * it announces a later one. */
+    return atomic_load_explicit(&thread->store->epoch.slots[thread->slot].announced,
+                                memory_order_relaxed);
+}
+
 void store_offline(struct store_thread *thread)
 {
     struct store *store = thread->store;

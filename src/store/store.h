@@ -58,6 +58,9 @@ void store_quiescent_reader(struct store_thread *thread);
  * reclaim. */
 void store_offline(struct store_thread *thread);
 void store_online(struct store_thread *thread);
+/* As long as it is the same, pointers into the store are good that were when it was asked for. On
+ * its own thread. */
+uint64_t store_thread_epoch(const struct store_thread *thread);
 /* How often this thread has looked for a key: reads that are no batch, and locks. For who prices
  * what a node does. On its own thread, or while that does nothing. */
 uint64_t store_thread_looks(const struct store_thread *thread);

@@ -57,6 +57,9 @@ struct tree_cursor {
     const struct tree *tree;
     enum tree_direction direction;
     bool ended;
+    bool moved;       /* the last tree_next went on to another leaf */
+    const void *leaf; /* what the copy is of, and of which version */
+    uint64_t seen;
     uint32_t at;      /* slots before it are done (backwards: from it on) */
     uint64_t shape;   /* of the copy, as are those below */
     uint64_t link;    /* the next leaf */
@@ -76,6 +79,11 @@ void tree_seek(const struct tree *tree, struct store_thread *thread, struct byte
 /* The next key in the direction, and its hint; false at the end. key_out is good until the next
  * call for the same cursor. */
 bool tree_next(struct tree_cursor *cursor, struct bytes *key_out, uint64_t *hint_out);
+
+/* Whether the last tree_next would still give what it gave (the end, too): nothing has come or gone
+ * in its leaf. false: not known, since it has, or since the leaf is another than that of the key
+ * before. */
+bool tree_holds(const struct tree_cursor *cursor);
 
 /* The hint that tree_next will give after that many others, as far as the copy goes: what it names
  * can be on its way before it is asked for. false: not known yet. */

@@ -23,6 +23,8 @@ static bool copy_leaf(struct tree_cursor *c, const struct tree_node *n, uint64_t
     }
     c->low = blob_bytes(low);
     c->high = blob_bytes(high);
+    c->leaf = n;
+    c->seen = seen;
     return true;
 }
 
@@ -53,6 +55,7 @@ void tree_seek(const struct tree *tree, struct store_thread *thread, struct byte
     c->tree = tree;
     c->direction = direction;
     c->ended = false;
+    c->moved = false;
     if (direction == TREE_FORWARDS) {
         /* Nothing is below the empty key, so it is where the first leaf begins. */
         copy_leaf_of(c, from, TREE_AT_MOST, &place);
@@ -102,8 +105,10 @@ bool tree_next(struct tree_cursor *cursor, struct bytes *key_out, uint64_t *hint
     struct tree_cursor *c = cursor;
     bool forwards = c->direction == TREE_FORWARDS;
     /* A leaf may have nothing to give and not be the last. */
+    c->moved = false;
     while (!c->ended && c->at == (forwards ? shape_count(c->shape) : 0)) {
         c->ended = !(forwards ? go_forwards(c) : go_backwards(c));
+        c->moved |= !c->ended;
     }
     if (c->ended) {
         return false;
@@ -112,6 +117,12 @@ bool tree_next(struct tree_cursor *cursor, struct bytes *key_out, uint64_t *hint
     *key_out = copy_key(c->words, c->shape, c->low, i, c->key);
     *hint_out = c->words[TREE_SLOT_WORDS * i + 1u];
     return true;
+}
+
+bool tree_holds(const struct tree_cursor *cursor)
+{
+    const struct tree_node *leaf = cursor->leaf;
+    return !cursor->moved && latch_same(&leaf->latch, cursor->seen);
 }
 
 bool tree_peek(const struct tree_cursor *cursor, uint32_t ahead, uint64_t *hint_out)

@@ -242,6 +242,31 @@ static void test_a_scan_looks_again(void **state)
     table_close(&rig);
 }
 
+/* N2: a scan goes on in what it saw of the index when it began, and something has come there. */
+static void test_a_scan_goes_on(void **state)
+{
+    (void)state;
+    struct table_rig rig;
+    for (uint32_t reverse = 0; reverse < 2; reverse++) {
+        struct table_scan scan;
+        bool more;
+        open_with(&rig, LOCK_NO_WAIT, "dh");
+        table_begin(&rig, 1, 1);
+        table_scan_init(&scan, "", "", 0, reverse != 0);
+        assert_int_equal(lotus_table_scan(rig.table, rig.thread, &rig.holders[1], &scan.scan,
+                                          rig.buffer, &rig.row, &more),
+                         TABLE_DONE);
+        assert_true(more && rig.row.key.at[0] == (reverse != 0 ? 'h' : 'd'));
+        table_set(&rig, reverse != 0 ? "b" : "f", "new");
+        table_set(&rig, reverse != 0 ? "a" : "j", "new");
+        assert_int_equal(table_scan(&rig, 1, &scan), TABLE_DONE);
+        assert_string_equal(scan.rows, reverse != 0 ? "d=dd b=new a=new " : "f=new h=hh j=new ");
+        table_scan_end(&rig, &scan);
+        table_end(&rig, 1);
+        table_close(&rig);
+    }
+}
+
 /* N3: the gap is held no longer than the ghost takes to stand: two insert into one gap. */
 static void test_two_insert_into_one_gap(void **state)
 {
@@ -610,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_the_gap_behind_the_last_key),
         cmocka_unit_test(test_a_scan_waits_for_a_row),
         cmocka_unit_test(test_a_scan_looks_again),
+        cmocka_unit_test(test_a_scan_goes_on),
         cmocka_unit_test(test_an_insertion_waits_for_a_scan),
         cmocka_unit_test(test_an_insertion_gets_the_wrong_gap),
         cmocka_unit_test(test_two_insert_into_one_gap),

@@ -254,6 +254,34 @@ static void test_peeking(void **state)
     grove_close(&g);
 }
 
+/* What a cursor gave still comes next: it says so as long as its leaf is as it was, and never of
+ * the step to another leaf. */
+static void test_a_cursor_knows_what_holds(void **state)
+{
+    (void)state;
+    struct grove g;
+    struct tree_cursor c;
+    struct bytes key;
+    uint64_t hint, held = 0;
+    grove_open(&g, &plain);
+    fill_numbers(&g, 1000, 1);
+    for (uint32_t d = 0; d < 2; d++) {
+        tree_seek(g.tree, g.thread, bytes_of(NULL, 0), false, (enum tree_direction)d, &c);
+        while (tree_next(&c, &key, &hint)) {
+            held += tree_holds(&c);
+        }
+        assert_true(tree_holds(&c));
+    }
+    assert_true(held > 2 * 900 && held < 2 * 1000);
+    tree_seek(g.tree, g.thread, bytes_of(NULL, 0), false, TREE_FORWARDS, &c);
+    assert_true(tree_next(&c, &key, &hint) && tree_holds(&c));
+    assert_int_equal(tree_insert(g.tree, g.thread, bytes_of("\0", 1), 1, NULL), HK_OK);
+    assert_false(tree_holds(&c));
+    assert_true(tree_next(&c, &key, &hint));
+    assert_false(tree_holds(&c));
+    grove_close(&g);
+}
+
 /* The tree changes below a cursor: what was there throughout is met, in order, once. */
 static void walk_while_changing(enum tree_direction direction, bool shrinking)
 {
@@ -644,6 +672,7 @@ int main(void)
         cmocka_unit_test(test_scans_cross_leaves),
         cmocka_unit_test(test_scans_end),
         cmocka_unit_test(test_peeking),
+        cmocka_unit_test(test_a_cursor_knows_what_holds),
         cmocka_unit_test(test_scans_of_a_changing_tree),
         cmocka_unit_test(test_scans_leave_dead_leaves),
         cmocka_unit_test(test_separators_after_merges),
