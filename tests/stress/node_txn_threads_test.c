@@ -18,38 +18,18 @@ static const struct zeus_config zeus = {.own = {.backoff_us = 200}};
 
 static void run(uint32_t nodes, uint32_t workers, const struct bank_config *config)
 {
-    struct bank *bank = bank_create(config);
     struct cluster_config cluster = {.nodes = nodes,
                                      .ops = &zeus_ops,
                                      .engine = &zeus,
                                      .ordered = nodes % 2 == 0,
                                      .lease_us = 2000000,
-                                     .client = bank_client(bank),
                                      .seed = config->seed};
     for (uint32_t i = 0; i < nodes; i++) {
         cluster.workers[i] = workers;
     }
-    struct cluster *c = cluster_create(&cluster);
-    cluster_until(c, cluster_serving, NULL, 100000000);
-    for (uint32_t i = 0; i < nodes; i++) {
-        bank_open(bank, c, i);
-    }
-    bank_fill(bank, c);
-    for (uint32_t i = 0; i < 100; i++) {
-        cluster_step(c, 1000); /* nothing is on its way when the clock jumps to the real one */
-    }
-    bank_run(bank, true);
-    cluster_threads(c);
-    bank_await(bank, TRANSFERS, SECONDS);
-    cluster_join(c);
-    struct bank_counts counts = bank_counts(bank);
-    print_message("%u nodes, %u workers: %lu transfers, %lu conflicts, %lu audits, %lu busy\n",
-                  nodes, workers, (unsigned long)counts.done, (unsigned long)counts.conflicts,
-                  (unsigned long)counts.audits, (unsigned long)counts.busy);
+    struct bank_counts counts = bank_threads(&cluster, config, TRANSFERS, SECONDS);
     assert_true(counts.audits > 5);
     assert_int_equal(counts.busy + counts.unknown, 0);
-    cluster_destroy(c);
-    bank_destroy(bank);
 }
 
 static void test_workers_of_one_node(void **state)

@@ -438,3 +438,33 @@ void bank_cluster_close(struct bank_cluster *b)
     cluster_destroy(b->cluster);
     bank_destroy(b->bank);
 }
+
+struct bank_counts bank_threads(const struct cluster_config *cluster,
+                                const struct bank_config *config, uint64_t transfers,
+                                uint32_t seconds)
+{
+    struct bank *bank = bank_create(config);
+    struct cluster_config with = *cluster;
+    with.client = bank_client(bank);
+    struct cluster *c = cluster_create(&with);
+    cluster_until(c, cluster_serving, NULL, 100 * SECOND);
+    for (uint32_t i = 0; i < with.nodes; i++) {
+        bank_open(bank, c, i);
+    }
+    bank_fill(bank, c);
+    for (uint32_t i = 0; i < 100; i++) {
+        cluster_step(c, 1000); /* nothing is on its way when the clock jumps to the real one */
+    }
+    bank_run(bank, true);
+    cluster_threads(c);
+    bank_await(bank, transfers, seconds);
+    cluster_join(c);
+    struct bank_counts counts = bank_counts(bank);
+    print_message("%u nodes, %u workers: %lu transfers, %lu conflicts, %lu audits, %lu busy\n",
+                  with.nodes, with.workers[0], (unsigned long)counts.done,
+                  (unsigned long)counts.conflicts, (unsigned long)counts.audits,
+                  (unsigned long)counts.busy);
+    cluster_destroy(c);
+    bank_destroy(bank);
+    return counts;
+}

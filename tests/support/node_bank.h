@@ -48,6 +48,12 @@ bool bank_idle(const struct bank *bank);
 void bank_await(struct bank *bank, uint64_t transfers, uint32_t seconds);
 struct bank_counts bank_counts(const struct bank *bank);
 
+/* A bank on a cluster of its own whose workers are threads, until so many transfers are done; the
+ * clients are its own. What they have heard is printed and returned. */
+struct bank_counts bank_threads(const struct cluster_config *cluster,
+                                const struct bank_config *config, uint64_t transfers,
+                                uint32_t seconds);
+
 /* A bank on a cluster of its own, in virtual time. */
 struct bank_cluster {
     struct bank *bank;
