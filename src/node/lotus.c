@@ -158,6 +158,17 @@ static struct lotus_run *attach(struct worker *w, struct call *c)
     return r;
 }
 
+/* An empty key names no row: in the index and in messages it is where a range begins, or ends. */
+static bool names_rows(const struct evaluation *e)
+{
+    for (uint32_t i = 0; i < e->objects_n; i++) {
+        if (e->objects[i].key.n == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int lotus_take(struct worker *w, struct call *c, const struct txn_request *request)
 {
     if (request != NULL && (request->flags & TXN_ACQUIRE) != 0) {
@@ -173,6 +184,9 @@ static int lotus_take(struct worker *w, struct call *c, const struct txn_request
     int err = evaluation_begin(&r->evaluation, request, &c->op, w->node->spaces[r->space].store);
     if (err != HK_OK) {
         return err;
+    }
+    if (!names_rows(&r->evaluation)) {
+        return HK_ERR_INVALID;
     }
     c->update = txn_updates(&r->evaluation.request);
     return ask_prepare(r);

@@ -187,6 +187,10 @@ void conn_answer_error(struct resp_conn *conn, const struct answer *answer, uint
                         "LOSTSLOT %u the node that had the keys of this slot is gone, and the keys "
                         "with it; nothing changed%s",
                         answer->slot, partly ? PARTLY : "");
+    } else if (answer->number == HK_ERR_INVALID && conn_is_ordered(conn, conn->space)) {
+        resp_out_errorf(out,
+                        "ERR keys of this space (engine lotus) have at least one byte; nothing "
+                        "changed");
     } else {
         conn_operation_error(out, (int)answer->number, op_kind, partly);
     }

@@ -53,6 +53,8 @@ class Commands(unittest.TestCase):
         one.must("SET", "t", "v", "PX", 60)
         harness.wait_until(lambda: two.must("EXISTS", "t") == 0, 5, "it expires")
         self.assertEqual(three.must("GET", "t"), None)
+        for command in (("SET", "", "v"), ("GET", ""), ("DEL", "a", ""), ("RENAME", "a", "")):
+            self.assertIn(b"at least one byte", one.call(*command).text)
         big = b"x" * 3000000
         self.assertEqual(one.must("SET", "big", big), b"OK")
         self.assertEqual(two.must("GET", "big"), big)

@@ -207,6 +207,11 @@ static void test_errors(void **state)
     rig_expect_begin(&rig, "RANGE - +", "-LOSTSLOT 0 the node that had the keys of this slot");
     rig.fail_at = 3;
     rig_expect_begin(&rig, "GET a", "-LOSTSLOT ");
+    rig.fail_at = 4;
+    rig.fail_with = HK_ERR_INVALID; /* the node says it of an empty key */
+    rig_expect(
+        &rig, "GET a",
+        "-ERR keys of this space (engine lotus) have at least one byte; nothing changed\r\n");
 }
 
 /* ---- Walks ---- */
