@@ -35,9 +35,10 @@ static const char recover_help[] =
 static const char slots_help[] =
     "usage: horkos slots [OPTION...]\n"
     "\n"
-    "Which node is the home of which hash slots, in spaces of engine galene: how many each node\n"
-    "has, which are moving, and which are lost because their home died. With --empty-lost: gives\n"
-    "up what lost slots held, so that their keys can be written again. It says so, and asks.\n"
+    "Which node is the home of which hash slots, in spaces of engines galene and lotus: how many\n"
+    "each node has, which are moving, and which are lost because their home died. With\n"
+    "--empty-lost: gives up what lost slots held, so that their keys can be written again. It\n"
+    "says so, and asks.\n"
     "Exit status: 0 all slots have a home, 1 some have none, or the answer was no, 2 nobody\n"
     "answers, it wants a password, or a wrong option.\n"
     "\n";

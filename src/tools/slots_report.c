@@ -163,6 +163,7 @@ static void print_space(const json_t *space, FILE *to)
     }
     fprintf(to, "\n");
     print_state(space, "moving", "moving", to);
+    print_state(space, "given", "given", to);
     print_state(space, "lost", "lost", to);
     print_state(space, "emptying", "emptying", to);
     print_state(space, "none", "nobody's", to);
@@ -171,16 +172,29 @@ static void print_space(const json_t *space, FILE *to)
     }
 }
 
+/* What a node that does not do both says of itself; it concerns spaces of engine lotus. */
+static void print_role(const struct slots_report *report, FILE *to)
+{
+    const char *role = json_string_value(json_object_get(report->json, "role"));
+    bool computes = role != NULL && strcmp(role, "compute") == 0;
+    if (computes || (role != NULL && strcmp(role, "memory") == 0)) {
+        print_number(to, "node %s ", report->node);
+        fprintf(to, "has the role %s: in spaces of engine lotus it %s\n\n", role,
+                computes ? "takes no slots" : "runs no transactions");
+    }
+}
+
 void slots_report_print(const struct slots_report *report, FILE *to)
 {
     size_t i = 0;
     const json_t *space = NULL;
+    print_role(report, to);
     json_array_foreach(json_object_get(report->json, "spaces"), i, space)
     {
         fprintf(to, "%s", i > 0 ? "\n" : "");
         print_space(space, to);
     }
     if (i == 0) {
-        fprintf(to, "no space has slots: that is for engine galene\n");
+        fprintf(to, "no space has slots: that is for engines galene and lotus\n");
     }
 }

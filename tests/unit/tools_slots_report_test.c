@@ -89,7 +89,30 @@ static void all_is_well(void **state)
                  "1        16384       0       0\n"
                  "\n"
                  "all slots have a home\n");
-    expect_print("{\"spaces\":[]}", "no space has slots: that is for engine galene\n");
+    expect_print("{\"spaces\":[]}", "no space has slots: that is for engines galene and lotus\n");
+}
+
+/* Of a memory server; slots that nobody serves yet. */
+static void roles_and_given_slots(void **state)
+{
+    (void)state;
+    expect_print("{\"node\":4,\"role\":\"memory\",\"spaces\":[{\"space\":3,\"engine\":\"lotus\","
+                 "\"map\":{\"epoch\":2,\"change\":5},\"slots\":{\"stable\":16383,\"given\":1},"
+                 "\"nodes\":[{\"id\":4,\"slots\":16384,\"gives\":0,\"gets\":0}],\"runs\":["
+                 "{\"from\":7,\"to\":7,\"state\":\"given\",\"home\":4}]}]}",
+                 "node 4 has the role memory: in spaces of engine lotus it runs no transactions\n"
+                 "\n"
+                 "space 3 (lotus), map 2.5\n"
+                 "\n"
+                 "node     slots   gives    gets\n"
+                 "4        16384       0       0\n"
+                 "\n"
+                 "given     1 slot: 7\n"
+                 "all slots have a home\n");
+    expect_print("{\"node\":1,\"role\":\"compute\",\"spaces\":[]}",
+                 "node 1 has the role compute: in spaces of engine lotus it takes no slots\n"
+                 "\n"
+                 "no space has slots: that is for engines galene and lotus\n");
 }
 
 /* Every second slot is lost: a list of 8192 runs helps nobody. */
@@ -154,7 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_that_are_lost), cmocka_unit_test(all_is_well),
         cmocka_unit_test(many_runs),           cmocka_unit_test(no_reports),
-        cmocka_unit_test(strange_reports),
+        cmocka_unit_test(strange_reports),     cmocka_unit_test(roles_and_given_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
