@@ -135,9 +135,6 @@ uint64_t lotus_table_clean_due(const struct lotus_table *table);
  * aligned to 8, for key and value; what is longer is in place, good until store_quiescent. */
 bool lotus_table_next(const struct lotus_table *table, struct store_thread *thread,
                       struct bytes after, bool inclusive, void *buffer, struct lotus_row *row_out);
-/* Lock requests of rows and gaps, whose key is in the slot, are none: nobody of whom a row moves is
- * surprised. */
-bool lotus_table_slot_idle(const struct lotus_table *table, uint32_t slot);
 /* Puts a row in without a lock, or takes its entry out: of a slot that nobody else touches.
  * TABLE_WAITS: somebody has a lock of the gap that it comes into (or of the row or gap that goes):
  * again later. The gap may be another slot's, and have been scanned before the slot came here: the

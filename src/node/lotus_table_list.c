@@ -30,14 +30,6 @@ bool lotus_table_next(const struct lotus_table *table, struct store_thread *thre
     return false;
 }
 
-bool lotus_table_slot_idle(const struct lotus_table *table, uint32_t slot)
-{
-    /* seq_cst: whoever takes a lock has counted before (seq_cst). If the caller has said before
-     * (seq_cst) that the slot moves, whoever looks after it has its lock finds that, or was
-     * counted. */
-    return atomic_load(&table->slots[slot]) == 0;
-}
-
 /* The next key in the index. */
 static struct bytes next_of(const struct lotus_table *t, struct store_thread *thread,
                             struct bytes key, struct tree_cursor *c)

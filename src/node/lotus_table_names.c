@@ -120,7 +120,7 @@ static void pool_give(struct lotus_table *t, struct holder_line *line)
 }
 
 static enum table_word request_take(struct lotus_table *t, struct lotus_holder *h,
-                                    const struct lotus_name *name, uint32_t *number_out)
+                                    uint32_t *number_out)
 {
     struct holder_line *line = &t->lines[h->status];
     if (h->locks >= t->lotus.try_locks_max) {
@@ -136,17 +136,11 @@ static enum table_word request_take(struct lotus_table *t, struct lotus_holder *
     struct held *held = &t->held[number];
     line->free = held->next;
     line->free_n--;
-    uint16_t slot = name->key.n == 0 ? HASH_SLOTS : slot_of_key(name->key);
-    *held = (struct held){
-        .next = h->first, .slot = slot, .flags = name->gap ? HELD_GAP : 0, .bucket = 0};
+    *held = (struct held){.next = h->first};
     t->locks.requests[number] =
         (struct lock_request){.age = h->age, .generation = h->generation, .status = h->status};
     h->first = number;
     h->locks++;
-    if (slot < HASH_SLOTS) {
-        /* seq_cst: pairs with lotus_table_slot_idle's. */
-        atomic_fetch_add(&t->slots[slot], 1);
-    }
     holder_count(t, h, COUNT_REQUESTS, 1);
     *number_out = number;
     return TABLE_DONE;
@@ -167,10 +161,6 @@ static void request_give(struct lotus_table *t, struct store_thread *thread, str
     h->waits = h->waits == number ? 0 : h->waits;
     h->gap = h->gap == number ? 0 : h->gap;
     held_drop(t, thread, held);
-    if (held->slot < HASH_SLOTS) {
-        /* release: who finds the slot idle finds all done that was done under its locks. */
-        atomic_fetch_sub_explicit(&t->slots[held->slot], 1, memory_order_release);
-    }
     held->next = line->free;
     line->free = number;
     if (++line->free_n > t->line_keeps) {
@@ -255,7 +245,7 @@ static enum table_word naming_make(struct lotus_table *t, struct store_thread *t
                                    struct lotus_holder *h, struct naming *s)
 {
     if (s->mine == 0) {
-        enum table_word word = request_take(t, h, &s->name, &s->mine);
+        enum table_word word = request_take(t, h, &s->mine);
         if (word != TABLE_DONE) {
             return word;
         }

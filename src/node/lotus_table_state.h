@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "base/assert.h"
-#include "base/slot.h"
 #include "node/lotus_table.h"
 #include "store/record.h"
 #include "store/spin.h"
@@ -57,8 +56,7 @@ struct ghost {
 };
 
 enum held_flag {
-    HELD_UPGRADE = 1, /* it waits for X */
-    HELD_GAP = 2,
+    HELD_UPGRADE = 1,   /* it waits for X */
     HELD_ABSENT = 4,    /* X on a row: which is a ghost ... */
     HELD_QUEUED = 8,    /* ... or was one, and the cleaner's queue has it */
     HELD_RESERVED = 16, /* lotus_table_reserve has been here */
@@ -73,7 +71,6 @@ struct held {
     struct ghost *ghost;     /* for the cleaner, if the row is a ghost in the end */
     uint32_t bucket;
     uint32_t next; /* of the holder's, or of the free ones */
-    uint16_t slot; /* HASH_SLOTS: of no key */
     uint8_t flags; /* enum held_flag */
 };
 
@@ -131,7 +128,6 @@ struct lotus_table {
 
     _Alignas(64) _Atomic int64_t ghosts; /* entries that are one */
     _Atomic uint64_t forgotten;          /* the newest version of a ghost that is gone */
-    _Atomic uint32_t slots[HASH_SLOTS];  /* requests by their key's slot */
 };
 
 static inline void holder_count(struct lotus_table *t, const struct lotus_holder *h,

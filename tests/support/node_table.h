@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/slot.h"
 #include "node/lotus_table.h"
 
 #define TABLE_HOLDERS 40u

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "base/slot.h"
 #include "support/node_table.h"
 
 static void open_with(struct table_rig *rig, enum lock_policy policy, const char *keys)
@@ -557,24 +556,6 @@ static void test_rows_wait_for_scans(void **state)
     table_close(&rig);
 }
 
-static void test_slots_are_idle(void **state)
-{
-    (void)state;
-    struct table_rig rig;
-    open_with(&rig, LOCK_NO_WAIT, "bz");
-    uint32_t b = slot_of_key(bytes_of("b", 1)), z = slot_of_key(bytes_of("z", 1));
-    table_begin(&rig, 1, 1);
-    assert_int_equal(table_read(&rig, 1, "b"), TABLE_DONE);
-    assert_false(lotus_table_slot_idle(rig.table, b));
-    assert_true(lotus_table_slot_idle(rig.table, z));
-    assert_scan(&rig, 1, "c", "d", 0, false, "");
-    assert_false(lotus_table_slot_idle(rig.table, z));
-    table_end(&rig, 1);
-    assert_true(lotus_table_slot_idle(rig.table, b));
-    assert_true(lotus_table_slot_idle(rig.table, z));
-    table_close(&rig);
-}
-
 /* ---- Who has what ---- */
 
 struct listing {
@@ -649,7 +630,6 @@ int main(void)
         cmocka_unit_test(test_the_cleaner_is_bounded),
         cmocka_unit_test(test_rows_come_and_go),
         cmocka_unit_test(test_rows_wait_for_scans),
-        cmocka_unit_test(test_slots_are_idle),
         cmocka_unit_test(test_locks_are_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

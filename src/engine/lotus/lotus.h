@@ -51,7 +51,7 @@ struct lotus_config {
     bool across;             /* batching across transactions (batch.h) */
     uint32_t hints_max;      /* of a worker; 0: 65536 */
     uint32_t tries_max;      /* of a memory server's worker; 0: 4096 */
-    uint32_t locks_max;      /* requests of a memory server; 0: 1 Mi, of 120 bytes */
+    uint32_t locks_max;      /* requests of a memory server; 0: 1 Mi, of 104 bytes */
     uint32_t try_locks_max;  /* ... of one try; 0: 65536 */
     uint64_t lease_us;       /* of a try that is not prepared; 0: 5 s */
     uint64_t grace_us;       /* a ghost stays at least so long; 0: 10 s */
