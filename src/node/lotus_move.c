@@ -378,7 +378,9 @@ static void rows_taken(struct worker *w, const struct msg *msg, uint8_t from)
         bool more = lotus_row_take(&rest, &row);
         HK_ASSERT(more);
     }
-    memmove(p->rows, rest.at, rest.n);
+    if (rest.n > 0) {
+        memmove(p->rows, rest.at, rest.n);
+    }
     p->n = rest.n;
     p->rows_n -= msg->slot;
     p->sent = false;

@@ -542,6 +542,10 @@ static void test_map_and_moves(void **state)
     const struct lotus_row none = {.version = 0, .key = text("k"), .flags = LOTUS_ROW_ABSENT};
     d.at = lotus_row_put(d.at, &none);
     bad(&d, "a version that nobody gives");
+    begin(&d, LOTUS_MSG_ROWS); /* none but what was forgotten */
+    good(&d);
+    d.msg.gen = UINT32_MAX;
+    bad(&d, "a version that nobody gives");
     begin(&d, LOTUS_MSG_TAKEN);
     d.msg.arg = 7;
     good(&d);

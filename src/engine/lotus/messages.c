@@ -565,8 +565,10 @@ static const char *value_invalid(const struct msg *msg)
                : rest.n > 0                      ? "refused, and has answers"
                                                  : NULL;
     case LOTUS_MSG_FINISH:
-    case LOTUS_MSG_ROWS:
         return rows_invalid(rest, true);
+    case LOTUS_MSG_ROWS:
+        return ((uint64_t)msg->gen << 32 | msg->slot) >= TXN_ABSENT ? "a version that nobody gives"
+                                                                    : rows_invalid(rest, true);
     case LOTUS_MSG_PREPARE:
         return prepare_invalid(msg);
     case LOTUS_MSG_ASK:
