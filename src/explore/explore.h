@@ -21,7 +21,7 @@ enum explore_family {
     EXPLORE_VIEW,
     EXPLORE_FAMILIES
 };
-/* As the names of rules begin with: "hermes", "galene", "zeus:own", "zeus:commit", "lotus:lock",
+/* As --engine names them: "hermes", "galene", "zeus:own", "zeus:commit", "lotus-locks",
  * "lotus", "view". */
 extern const char *const explore_family_names[EXPLORE_FAMILIES];
 /* The engine whose code it runs; NULL: none's, or hermes. */
