@@ -16,7 +16,7 @@ const char *const explore_family_names[EXPLORE_FAMILIES] = {
     (1u << LOTUS_RULE_PREPARE_READ | 1u << LOTUS_RULE_ABORT_ALL | 1u << LOTUS_RULE_ALL_PREPARED |  \
      1u << LOTUS_RULE_NO_TIMEOUT | 1u << LOTUS_RULE_OUTCOMES | 1u << LOTUS_RULE_EPOCH |            \
      1u << LOTUS_RULE_DOUBT_ALL | 1u << LOTUS_RULE_DOUBT | 1u << LOTUS_RULE_GONE |                 \
-     1u << LOTUS_RULE_UNSURE)
+     1u << LOTUS_RULE_UNSURE | 1u << LOTUS_RULE_PROCESS)
 
 const char *explore_engine(enum explore_family family)
 {

@@ -28,8 +28,10 @@ static void run(const struct explore_config *config, const struct explore_reques
 static void print(const struct explore_config *config, FILE *to)
 {
     const struct phases_setup *s = config->setup;
-    fprintf(to, "%u servers, %u transactions, %u tries, %u wounds, %u refusals, %u dropped",
-            s->nodes - 1u, s->txns, s->tries, s->wounds, s->refusals, s->drops);
+    fprintf(to,
+            "%u servers, %u transactions, %u tries, %u wounds, %u refusals, %u dropped, "
+            "%u let in",
+            s->nodes - 1u, s->txns, s->tries, s->wounds, s->refusals, s->drops, s->joins);
 }
 
 /* ---- Traces ---- */
@@ -86,8 +88,11 @@ static void print_action(const struct phases_world *before, uint64_t number, FIL
     case PHASES_ACT_DROP:
         fprintf(to, "%c dies", LETTER(a));
         break;
+    case PHASES_ACT_JOIN:
+        fprintf(to, "a new process of %c is let in", LETTER(a));
+        break;
     case PHASES_ACT_ADOPT:
-        fprintf(to, "%c adopts a view", LETTER(a));
+        fprintf(to, "%c adopts view %u", LETTER(a), b);
         break;
     case PHASES_ACT_STUCK:
         fputs("nothing can happen", to);
@@ -163,6 +168,12 @@ const struct explore_config explore_lotus_configs[] = {
     LOTUS("lotus-two-deaths", "two transactions at two servers; any two nodes die", true,
           .nodes = 3, .txns = 2, .tries = 2, .homes = {BC, BC}, .written = {BC, AT_B}, .wounds = 1,
           .drops = 2, .drop_nodes = 7),
+    LOTUS("lotus-joins", "two servers; the coordinator dies, a server dies and comes back", true,
+          .nodes = 3, .txns = 1, .tries = 2, .homes = {BC}, .written = {BC}, .wounds = 1,
+          .drops = 2, .drop_nodes = AT_A | AT_B, .joins = 1),
+    LOTUS("lotus-joins-three", "three servers; any two nodes die, and one comes back", false,
+          .nodes = 4, .txns = 1, .tries = 1, .homes = {BCD}, .written = {BCD}, .wounds = 1,
+          .drops = 2, .drop_nodes = ABCD, .joins = 1),
     LOTUS("lotus-wounds", "three servers that refuse and wound; any three nodes die", false,
           .nodes = 4, .txns = 1, .tries = 2, .homes = {BCD}, .written = {BC}, .wounds = 2,
           .refusals = 1, .cancels = 1, .drops = 3, .drop_nodes = ABCD),

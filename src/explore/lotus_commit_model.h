@@ -19,7 +19,7 @@
 #define PHASES_TXNS 2u
 #define PHASES_TRIES 2u
 #define PHASES_MESSAGES 28u
-#define PHASES_VIEWS 4u
+#define PHASES_VIEWS 5u
 
 /* A configuration. */
 struct phases_setup {
@@ -33,6 +33,7 @@ struct phases_setup {
     uint8_t cancels;              /* clients that go away */
     uint8_t drops;                /* members that views may drop: they die */
     uint8_t drop_nodes;           /* nodeset that may be dropped */
+    uint8_t joins;                /* new processes that views may admit where one has died */
 };
 
 /* Those of one lane, between two nodes, stand in the order in which they were sent. */
@@ -58,29 +59,33 @@ struct phases_txn {
     uint8_t ended;
     uint8_t told;                    /* enum phases_told: what its client heard */
     uint8_t installed[PHASES_TRIES]; /* nodesets of servers, by try: written and released ... */
-    uint8_t released[PHASES_TRIES];  /* ... or only released */
-    uint8_t zero[7];
+    uint8_t released[PHASES_TRIES];  /* ... or only released; processes that live */
+    uint8_t lost[PHASES_TRIES];      /* installed by processes that have died since */
+    uint8_t zero[5];
 };
 _Static_assert(sizeof(struct phases_txn) == 56, "no padding");
 
 struct phases_part {
     struct lotus_part machine;
-    uint64_t gen; /* 0: free */
+    uint8_t gen;   /* 0: free */
+    uint8_t epoch; /* in which its last request was sent: it is about processes of that view */
+    uint8_t zero[6];
 };
 
 struct phases_world {
     struct phases_txn txns[PHASES_TXNS];
     struct phases_part parts[PHASES_NODES][PHASES_TXNS];
-    uint8_t epoch[PHASES_NODES]; /* 0: no process */
-    uint8_t live[PHASES_VIEWS];  /* of each epoch, from 1 on */
+    uint8_t epoch[PHASES_NODES];                  /* 0: no process */
+    uint8_t live[PHASES_VIEWS];                   /* of each epoch, from 1 on */
+    uint8_t admitted[PHASES_VIEWS][PHASES_NODES]; /* the same: epoch that let the process in */
     uint8_t nviews;
-    uint8_t drops, wounds, refusals, cancels; /* how many there were */
-    uint8_t next;                             /* number of the next PREPARE */
+    uint8_t drops, joins, wounds, refusals, cancels; /* how many there were */
+    uint8_t next;                                    /* number of the next PREPARE */
     uint8_t nmessages;
-    uint8_t zero[5];
+    uint8_t zero[7];
     struct phases_message messages[PHASES_MESSAGES]; /* sorted by receiver and sender */
 };
-_Static_assert(sizeof(struct phases_world) == 704, "no padding");
+_Static_assert(sizeof(struct phases_world) == 728, "no padding");
 
 struct phases_model {
     const struct phases_setup *setup;
@@ -102,6 +107,8 @@ const char *phases_broken(const void *self, const void *state);
 bool phases_finished(const void *self, const void *state);
 /* The process runs, and is a member of the newest view. */
 bool phases_alive(const struct phases_world *w, uint8_t node);
+/* Of `nodes`, those whose process of the earlier epoch is no member of the later one. */
+nodeset phases_gone(const struct phases_world *w, nodeset nodes, uint8_t earlier, uint8_t later);
 
 enum phases_action_kind {
     PHASES_ACT_DELIVER, /* a: message, b: whether an EXECUTE is refused */
@@ -110,7 +117,8 @@ enum phases_action_kind {
     PHASES_ACT_WOUND,   /* a: node, b: transaction */
     PHASES_ACT_TIMEOUT, /* the same; P1 is off */
     PHASES_ACT_DROP,    /* a: node */
-    PHASES_ACT_ADOPT,   /* a: node */
+    PHASES_ACT_JOIN,    /* a: node */
+    PHASES_ACT_ADOPT,   /* a: node, b: epoch */
     PHASES_ACT_STUCK,
 };
 
@@ -121,7 +129,8 @@ void phases_shell_deliver(struct phases_shell *shell, const struct phases_messag
 /* A running try has lost its locks; a prepared one has timed out. */
 void phases_shell_wound(struct phases_shell *shell, uint8_t node, uint8_t txn);
 void phases_shell_timeout(struct phases_shell *shell, uint8_t node, uint8_t txn);
-void phases_shell_view(struct phases_shell *shell, uint8_t node);
+/* The node has adopted a view; `before`: the epoch that it was in. */
+void phases_shell_view(struct phases_shell *shell, uint8_t node, uint8_t before);
 
 /* ---- lotus_commit_configs.c ---- */
 void phases_describe(const void *self, const void *before, const void *after, uint64_t number,

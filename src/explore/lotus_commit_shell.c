@@ -18,8 +18,8 @@ static void post(struct phases_shell *shell, const struct phases_message *m)
         shell->broken = "a message to nobody";
         return;
     }
-    if (!phases_alive(w, m->to)) {
-        return;
+    if (!phases_alive(w, m->to) || phases_gone(w, nodeset_of(m->to), m->epoch, w->nviews) != 0) {
+        return; /* its lane leads to a process that is no more */
     }
     if (w->nmessages == PHASES_MESSAGES) {
         shell->broken = "too many messages: the model has no room";
@@ -74,7 +74,8 @@ static bool has_locks(const struct phases_shell *shell, uint8_t txn)
 {
     const struct phases_world *w = shell->world;
     for (uint8_t i = 1; i < PHASES_NODES; i++) {
-        bool home = nodeset_has(shell->model->setup->homes[txn], i) && phases_alive(w, i);
+        bool home = nodeset_has(shell->model->setup->homes[txn], i) && phases_alive(w, i) &&
+                    phases_gone(w, nodeset_of(i), w->epoch[COORDINATOR], w->nviews) == 0;
         if (home && w->parts[i][txn].gen != w->txns[txn].gen) {
             return false;
         }
@@ -258,6 +259,7 @@ static void do_effect(struct phases_shell *shell, const struct occasion *event,
         break;
     case PART_FX_FREE:
         shell->world->parts[event->node][event->txn].gen = 0;
+        shell->world->parts[event->node][event->txn].epoch = 0;
         break;
     }
 }
@@ -276,7 +278,7 @@ static void do_all(struct phases_shell *shell, const struct occasion *event,
 static void execute(struct phases_shell *shell, const struct phases_message *m, bool refuse)
 {
     struct phases_part *part = &shell->world->parts[m->to][m->txn];
-    struct occasion event = {.node = m->to, .txn = m->txn, .gen = (uint8_t)part->gen};
+    struct occasion event = {.node = m->to, .txn = m->txn, .gen = part->gen};
     struct part_effects fx = {.n = 0};
     if (part->machine.state == PART_RUNNING) {
         part_drop(&part->machine, &fx); /* replaced by a later try */
@@ -289,6 +291,7 @@ static void execute(struct phases_shell *shell, const struct phases_message *m, 
     if (!refuse) {
         part_begin(&part->machine);
         part->gen = m->gen;
+        part->epoch = m->epoch;
     }
     struct phases_message answer = {.from = m->to,
                                     .kind = LOTUS_MSG_EXECUTED,
@@ -298,12 +301,21 @@ static void execute(struct phases_shell *shell, const struct phases_message *m, 
     send(shell, answer, nodeset_of(COORDINATOR));
 }
 
-static void part_message(struct lotus_part *p, const struct phases_message *m, nodeset live,
+/* P10. */
+static nodeset gone_since(const struct phases_shell *shell, nodeset nodes, uint8_t since,
+                          uint8_t now)
+{
+    bool processes = lotus_rule_on(&shell->model->config, LOTUS_RULE_PROCESS);
+    return processes ? phases_gone(shell->world, nodes, since, now)
+                     : nodes & ~(nodeset)shell->world->live[now - 1];
+}
+
+static void part_message(struct lotus_part *p, const struct phases_message *m, nodeset gone,
                          struct part_effects *fx)
 {
     switch (m->kind) {
     case LOTUS_MSG_PREPARE:
-        part_prepare(p, p->state == PART_RUNNING, m->number, m->participants & live, m->to, fx);
+        part_prepare(p, p->state == PART_RUNNING, m->number, m->participants & ~gone, m->to, fx);
         break;
     case LOTUS_MSG_COMMIT:
         part_commit(p, fx);
@@ -328,7 +340,7 @@ static void heard_done(struct phases_shell *shell, const struct phases_message *
 {
     for (uint8_t i = 0; i < PHASES_TXNS; i++) {
         struct phases_part *part = &shell->world->parts[m->to][i];
-        struct occasion event = {.node = m->to, .txn = i, .gen = (uint8_t)part->gen};
+        struct occasion event = {.node = m->to, .txn = i, .gen = part->gen};
         struct part_effects fx = {.n = 0};
         part_done(&part->machine, &shell->model->config, m->ts, &fx);
         do_all(shell, &event, &fx, &part->machine);
@@ -356,7 +368,10 @@ static void at_server(struct phases_shell *shell, const struct phases_message *m
         .answer = m->kind == LOTUS_MSG_PREPARE ? LOTUS_MSG_PREPARED : LOTUS_MSG_COMMITTED,
         .asker = m->from,
     };
-    part_message(p, m, w->live[w->epoch[m->to] - 1], &fx);
+    if (m->kind == LOTUS_MSG_PREPARE && p == &part->machine) {
+        part->epoch = m->epoch;
+    }
+    part_message(p, m, gone_since(shell, m->participants, m->epoch, w->epoch[m->to]), &fx);
     do_all(shell, &event, &fx, p);
 }
 
@@ -372,7 +387,7 @@ void phases_shell_deliver(struct phases_shell *shell, const struct phases_messag
 void phases_shell_wound(struct phases_shell *shell, uint8_t node, uint8_t txn)
 {
     struct phases_part *part = &shell->world->parts[node][txn];
-    struct occasion event = {.node = node, .txn = txn, .gen = (uint8_t)part->gen};
+    struct occasion event = {.node = node, .txn = txn, .gen = part->gen};
     struct part_effects fx = {.n = 0};
     part_drop(&part->machine, &fx);
     do_all(shell, &event, &fx, &part->machine);
@@ -381,28 +396,31 @@ void phases_shell_wound(struct phases_shell *shell, uint8_t node, uint8_t txn)
 void phases_shell_timeout(struct phases_shell *shell, uint8_t node, uint8_t txn)
 {
     struct phases_part *part = &shell->world->parts[node][txn];
-    struct occasion event = {.node = node, .txn = txn, .gen = (uint8_t)part->gen};
+    struct occasion event = {.node = node, .txn = txn, .gen = part->gen};
     struct part_effects fx = {.n = 0};
     part_abort(&part->machine, &fx);
     do_all(shell, &event, &fx, &part->machine);
 }
 
-void phases_shell_view(struct phases_shell *shell, uint8_t node)
+void phases_shell_view(struct phases_shell *shell, uint8_t node, uint8_t before)
 {
     struct phases_world *w = shell->world;
-    nodeset gone = ~(nodeset)w->live[w->epoch[node] - 1];
+    uint8_t now = w->epoch[node];
     for (uint8_t i = 0; i < PHASES_TXNS; i++) {
         if (node == COORDINATOR) {
             struct lotus_effects fx = {.n = 0};
+            nodeset gone = phases_gone(w, shell->model->setup->homes[i], before, now);
             lotus_gone(&w->txns[i].machine, &shell->model->config, gone, &fx);
             carry_out(shell, i, &fx);
             continue;
         }
         struct phases_part *part = &w->parts[node][i];
-        struct occasion event = {.node = node, .txn = i, .gen = (uint8_t)part->gen};
+        struct occasion event = {.node = node, .txn = i, .gen = part->gen};
         struct part_effects fx = {.n = 0};
-        part_adopt(&part->machine, &shell->model->config, nodeset_has(gone, COORDINATOR), gone,
-                   &fx);
+        uint8_t since = part->epoch != 0 ? part->epoch : now;
+        part_adopt(&part->machine, &shell->model->config,
+                   phases_gone(w, nodeset_of(COORDINATOR), since, now) != 0,
+                   gone_since(shell, part->machine.others, since, now), &fx);
         do_all(shell, &event, &fx, &part->machine);
     }
 }

@@ -24,6 +24,18 @@ bool phases_alive(const struct phases_world *w, uint8_t node)
     return w->epoch[node] != 0 && nodeset_has(newest(w), node);
 }
 
+nodeset phases_gone(const struct phases_world *w, nodeset nodes, uint8_t earlier, uint8_t later)
+{
+    nodeset gone = 0;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        uint8_t node = nodeset_first(nodes);
+        if (!nodeset_has(w->live[later - 1], node) || w->admitted[later - 1][node] > earlier) {
+            gone |= nodeset_of(node);
+        }
+    }
+    return gone;
+}
+
 static bool rule(const struct phases_model *model, enum lotus_rule which)
 {
     return lotus_rule_on(&model->config, which);
@@ -39,6 +51,7 @@ void phases_begin(const void *self, void *state_out)
     w->live[0] = (uint8_t)((1u << model->setup->nodes) - 1);
     for (uint8_t i = 0; i < model->setup->nodes; i++) {
         w->epoch[i] = 1;
+        w->admitted[0][i] = 1;
     }
 }
 
@@ -67,7 +80,8 @@ static void emit(struct expansion *x, enum phases_action_kind kind, uint32_t a, 
     search_emit(x->search, w, (uint64_t)kind << 16 | a << 8 | b, x->shell.broken);
 }
 
-/* P3: of the participants' messages one of an earlier epoch is ignored, one of a later waits. */
+/* P3: of the participants' messages one of an earlier epoch is ignored. One of a later epoch waits,
+ * whatever it is. */
 static bool counts_in_one_epoch(const struct expansion *x, const struct phases_message *m)
 {
     bool between =
@@ -99,7 +113,7 @@ static void deliver_all(struct expansion *x)
 {
     for (uint8_t i = 0; i < x->from->nmessages; i++) {
         const struct phases_message *m = &x->from->messages[i];
-        bool waits = counts_in_one_epoch(x, m) && m->epoch > x->from->epoch[m->to];
+        bool waits = m->epoch > x->from->epoch[m->to];
         if (!first_of_lane(x->from, i) || waits) {
             continue;
         }
@@ -153,25 +167,36 @@ static void lose(struct phases_world *w)
     uint8_t kept = 0;
     for (uint8_t i = 0; i < w->nmessages; i++) {
         const struct phases_message m = w->messages[i];
-        if (phases_alive(w, m.to) && nodeset_has(w->live[w->epoch[m.to] - 1], m.from)) {
+        uint8_t epoch = w->epoch[m.to] > m.epoch ? w->epoch[m.to] : m.epoch;
+        if (phases_alive(w, m.to) && phases_gone(w, nodeset_of(m.from), m.epoch, epoch) == 0) {
             w->messages[kept++] = m;
         }
     }
     w->nmessages = kept;
 }
 
-static void adopt(struct expansion *x, uint8_t node)
+/* One of the views that have the node's process, not always the next. */
+static void adopt(struct expansion *x, uint8_t node, uint8_t epoch)
 {
-    uint8_t epoch = (uint8_t)(x->from->epoch[node] + 1);
-    if (!phases_alive(x->from, node) || epoch > x->from->nviews) {
+    uint8_t before = x->from->epoch[node];
+    if (!phases_alive(x->from, node) || epoch <= before || epoch > x->from->nviews) {
         return;
     }
     struct phases_world *w = start(x);
     w->epoch[node] = epoch;
     lose(w);
-    phases_shell_view(&x->shell, node);
+    phases_shell_view(&x->shell, node, before);
     x->moved = true;
-    emit(x, PHASES_ACT_ADOPT, node, 0);
+    emit(x, PHASES_ACT_ADOPT, node, epoch);
+}
+
+static struct phases_world *next_view(struct expansion *x)
+{
+    struct phases_world *w = start(x);
+    w->live[w->nviews] = newest(w);
+    memcpy(w->admitted[w->nviews], w->admitted[w->nviews - 1], PHASES_NODES);
+    w->nviews++;
+    return w;
 }
 
 static void drop(struct expansion *x, uint8_t node)
@@ -181,27 +206,49 @@ static void drop(struct expansion *x, uint8_t node)
         !phases_alive(x->from, node) || x->from->nviews == PHASES_VIEWS) {
         return;
     }
-    struct phases_world *w = start(x);
-    w->live[w->nviews] = (uint8_t)(newest(w) & ~nodeset_of(node));
-    w->nviews++;
+    struct phases_world *w = next_view(x);
+    uint8_t others = (uint8_t)~nodeset_of(node);
+    w->live[w->nviews - 1] &= others;
+    w->admitted[w->nviews - 1][node] = 0;
     w->drops++;
     w->epoch[node] = 0;
     memset(w->parts[node], 0, sizeof w->parts[node]);
-    for (uint8_t i = 0; i < PHASES_TXNS && node == COORDINATOR; i++) {
-        w->txns[i].machine = (struct lotus_txn){.state = LOTUS_IDLE};
-        w->txns[i].number = 0;
-        w->txns[i].due = 0;
-        w->txns[i].ended = 1;
+    for (uint8_t i = 0; i < PHASES_TXNS; i++) {
+        struct phases_txn *t = &w->txns[i];
+        for (uint8_t k = 0; k < PHASES_TRIES; k++) {
+            t->lost[k] |= (uint8_t)(t->installed[k] & ~others);
+            t->installed[k] &= others;
+            t->released[k] &= others;
+        }
+        if (node == COORDINATOR) {
+            t->machine = (struct lotus_txn){.state = LOTUS_IDLE};
+            t->number = t->due = 0;
+            t->ended = 1;
+        }
     }
     lose(w);
     emit(x, PHASES_ACT_DROP, node, 0);
+}
+
+/* A new process at a node that has none. */
+static void join(struct expansion *x, uint8_t node)
+{
+    if (x->from->joins >= x->shell.model->setup->joins || x->from->epoch[node] != 0 ||
+        x->from->nviews == PHASES_VIEWS) {
+        return;
+    }
+    struct phases_world *w = next_view(x);
+    w->joins++;
+    w->live[w->nviews - 1] |= (uint8_t)nodeset_of(node);
+    w->admitted[w->nviews - 1][node] = w->epoch[node] = w->nviews;
+    emit(x, PHASES_ACT_JOIN, node, 0);
 }
 
 /* ---- The judge ---- */
 
 static bool at_rest(const struct phases_model *model, const struct phases_world *w)
 {
-    bool coordinated = phases_alive(w, COORDINATOR);
+    bool coordinated = phases_gone(w, nodeset_of(COORDINATOR), 1, w->nviews) == 0;
     for (uint8_t i = 0; i < model->setup->txns; i++) {
         if (!w->txns[i].ended) {
             return false;
@@ -230,8 +277,11 @@ void phases_expand(const void *self, const void *state, struct search *search)
         }
     }
     for (uint8_t node = 0; node < model->setup->nodes; node++) {
-        adopt(&x, node);
+        for (uint8_t epoch = 2; epoch <= x.from->nviews; epoch++) {
+            adopt(&x, node, epoch);
+        }
         drop(&x, node);
+        join(&x, node);
     }
     if (!x.moved && !at_rest(model, x.from)) {
         (void)start(&x);
@@ -250,17 +300,17 @@ static const char *txn_broken(const struct phases_model *model, const struct pha
     uint8_t bound = rule(model, LOTUS_RULE_PREPARE_READ) ? model->setup->homes[txn] : written;
     for (uint8_t i = 0; i < PHASES_TRIES; i++) {
         uint8_t installed = t->installed[i] & written;
-        uint8_t released = t->released[i] & newest(w) & bound;
-        if (installed != 0 && released != 0) {
+        uint8_t released = t->released[i] & bound;
+        if (((installed | t->lost[i]) & written) != 0 && released != 0) {
             return "a server has committed what a living one has given up";
         }
-        if (t->told == PHASES_FAILED && (installed & newest(w)) != 0) {
+        if (t->told == PHASES_FAILED && installed != 0) {
             return "a client was told that nothing changed, but something did";
         }
         if (t->told == PHASES_ANSWERED && i + 1 == t->gen && released != 0) {
             return "a client was answered, and a living server has given it up";
         }
-        tries += t->installed[i] != 0 ? 1 : 0;
+        tries += (t->installed[i] | t->lost[i]) != 0 ? 1 : 0;
     }
     return tries > 1 ? "a transaction was done twice" : NULL;
 }

@@ -655,12 +655,15 @@ static void take_finish(struct worker *w, struct home_space *s, const struct msg
 }
 
 /* Those of the nodes whose processes have gone since that epoch. */
-static nodeset gone_since(const struct worker *w, nodeset nodes, uint32_t epoch)
+static nodeset gone_since(const struct worker *w, const struct home_space *s, nodeset nodes,
+                          uint32_t epoch)
 {
+    bool processes = lotus_rule_on(s->config, LOTUS_RULE_PROCESS);
     nodeset gone = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
         uint8_t node = nodeset_first(nodes);
-        if (!nodeset_has(w->view.live, node) || w->view.members[node].admitted > epoch) {
+        bool newer = processes && w->view.members[node].admitted > epoch;
+        if (!nodeset_has(w->view.live, node) || newer) {
             gone |= nodeset_of(node);
         }
     }
@@ -699,7 +702,7 @@ static void take_prepare(struct worker *w, struct home_space *s, const struct ms
         t->epoch = msg->epoch;
         won = win(w, s, t);
     }
-    participants &= ~gone_since(w, participants & ~nodeset_of(self), msg->epoch);
+    participants &= ~gone_since(w, s, participants & ~nodeset_of(self), msg->epoch);
     part_prepare(&t->part, won, msg->arg, participants, self, &fx);
     home_carry_out(w, s, t, &fx, &(struct home_event){.answer = LOTUS_MSG_PREPARED});
 }
@@ -854,7 +857,7 @@ void lotus_home_adopt(struct worker *w)
             struct home_try *t = list_entry(link, struct home_try, link);
             struct part_effects fx = {.n = 0};
             part_adopt(&t->part, s->config, coordinator_gone(w, &t->name, t->admitted),
-                       gone_since(w, t->part.others, t->epoch), &fx);
+                       gone_since(w, s, t->part.others, t->epoch), &fx);
             home_carry_out(w, s, t, &fx, &(struct home_event){.answer = 0});
         }
     }

@@ -13,7 +13,7 @@
 static void test_fast_configurations_are_sound(void **state)
 {
     (void)state;
-    explore_family_is_sound(EXPLORE_LOTUS, 7);
+    explore_family_is_sound(EXPLORE_LOTUS, 8);
 }
 
 #ifdef HK_MUTANTS
@@ -29,6 +29,7 @@ static void test_rules_are_missed(void **state)
         {"lotus-death", LOTUS_RULE_OUTCOMES},      {"lotus-deaths", LOTUS_RULE_EPOCH},
         {"lotus-deaths", LOTUS_RULE_DOUBT_ALL},    {"lotus-death", LOTUS_RULE_DOUBT},
         {"lotus-death", LOTUS_RULE_GONE},          {"lotus-deaths", LOTUS_RULE_UNSURE},
+        {"lotus-joins", LOTUS_RULE_PROCESS},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         explore_family_misses(cases[i].config, cases[i].rule, lotus_rule_names[cases[i].rule]);

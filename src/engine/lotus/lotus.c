@@ -29,6 +29,7 @@ const char *const lotus_rule_names[LOTUS_RULES] = {
     [LOTUS_RULE_WOUND_TOLD] = "wound_told",
     [LOTUS_RULE_SCAN_MAP] = "scan_map",
     [LOTUS_RULE_UNSURE] = "unsure",
+    [LOTUS_RULE_PROCESS] = "process",
 };
 
 /* A try is its coordinator's worker's, and is spoken to by that worker's number; the map is worker

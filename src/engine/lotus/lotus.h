@@ -39,6 +39,7 @@ enum lotus_rule {
     LOTUS_RULE_WOUND_TOLD,   /* P7: a parked request of a wounded try is answered; liveness */
     LOTUS_RULE_SCAN_MAP,     /* R1 */
     LOTUS_RULE_UNSURE,       /* C6 */
+    LOTUS_RULE_PROCESS,      /* P10 */
     LOTUS_RULES
 };
 extern const char *const lotus_rule_names[LOTUS_RULES];
