@@ -152,28 +152,6 @@ int ask_prepare(struct lotus_run *r)
 
 /* ---- Places ---- */
 
-/* What all keys from start to end begin with, up to the end of their tag: they are in one slot.
- * False: they may be in several. */
-static bool tag_of(const struct lotus_span *s, struct bytes *prefix_out)
-{
-    const uint8_t *open = s->start.n > 0 ? memchr(s->start.at, '{', s->start.n) : NULL;
-    if (open == NULL) {
-        return false;
-    }
-    size_t before = (size_t)(open - s->start.at) + 1;
-    const uint8_t *close = memchr(open + 1, '}', s->start.n - before);
-    if (close == NULL || close == open + 1) {
-        return false;
-    }
-    uint32_t n = (uint32_t)(close - s->start.at) + 1;
-    *prefix_out = bytes_of(s->start.at, n);
-    if (s->end.n < n || memcmp(s->end.at, s->start.at, n - 1) != 0) {
-        return false;
-    }
-    /* Or the end is the first key that does not begin so. */
-    return s->end.at[n - 1] == '}' || (s->end.n == n && s->end.at[n - 1] == '}' + 1);
-}
-
 /* C7: the map hears later than the view that a server is gone. */
 static enum lotus_where where(const struct worker *w, const struct lotus_run *r, uint16_t slot,
                               uint8_t *home_out)
@@ -188,13 +166,15 @@ static enum lotus_where place_spans(struct worker *w, struct lotus_run *r)
     r->map = 0;
     for (uint32_t i = 0; i < r->spans_n; i++) {
         struct lotus_span *s = &r->spans[i];
-        struct bytes prefix;
         uint32_t lost = UINT32_MAX;
-        bool one = tag_of(s, &prefix);
+        uint64_t before = r->map;
+        uint16_t slot;
         uint8_t home = 0;
         bool all = lotus_servers(w, r->space, &s->homes, &r->map, &lost);
-        if (one) {
-            uint16_t slot = slot_of_key(prefix);
+        if (before != 0 && r->map != before) {
+            return LOTUS_WAIT; /* another map than for the ranges before */
+        }
+        if (lotus_range_slot(s->start, s->end, &slot)) {
             enum lotus_where at = where(w, r, slot, &home);
             if (at != LOTUS_AT) {
                 r->lost = slot;
@@ -217,7 +197,6 @@ static enum lotus_where place_spans(struct worker *w, struct lotus_run *r)
 enum lotus_where ask_place(struct worker *w, struct lotus_run *r)
 {
     const struct evaluation *e = &r->evaluation;
-    struct lotuses *l = w->lotus;
     r->homes = r->begun = 0;
     for (uint32_t i = 0; i < e->objects_n; i++) {
         struct lotus_place *p = &r->places[i];
@@ -227,14 +206,20 @@ enum lotus_where ask_place(struct worker *w, struct lotus_run *r)
             r->lost = slot;
             return at;
         }
-        p->hint = l->hints_memory[r->space] == NULL
-                      ? 0
-                      : hints_find(&l->hints[r->space], e->objects[i].hash);
         p->due = true;
         p->asked = false;
         r->homes |= nodeset_of(p->home);
     }
     return place_spans(w, r);
+}
+
+/* At the server that has all of a request it is this server's own cache. */
+static uint64_t hint_of(struct worker *w, const struct lotus_run *r, uint32_t object)
+{
+    struct lotuses *l = w->lotus;
+    return l->hints_memory[r->space] == NULL
+               ? 0
+               : hints_find(&l->hints[r->space], r->evaluation.objects[object].hash);
 }
 
 nodeset ask_next(struct worker *w, struct lotus_run *r)
@@ -245,7 +230,10 @@ nodeset ask_next(struct worker *w, struct lotus_run *r)
         struct lotus_place *p = &r->places[i];
         p->asked = p->due && (to == 0 || !config->one_at_a_time);
         p->due = p->due && !p->asked;
-        to |= p->asked ? nodeset_of(p->home) : 0;
+        if (p->asked) {
+            p->hint = hint_of(w, r, i);
+            to |= nodeset_of(p->home);
+        }
     }
     for (uint32_t i = 0; i < r->spans_n; i++) {
         struct lotus_span *s = &r->spans[i];

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 
 #define KEPT_BYTES (64u * 1024u) /* buffers above it are given back */
+#define WHOLE_SHORT 1024u        /* of a request that is prefetched */
 
 /* ---- Making ---- */
 
@@ -949,19 +950,38 @@ void lotus_home_poll(struct worker *w)
     }
 }
 
+/* Of a request only if it is short: it is taken apart once more. */
+static void prefetch_whole(const struct worker *w, const struct msg *msg, struct bytes rest)
+{
+    const struct lotus_home *home = w->lotus_home;
+    struct txn_request q;
+    if (rest.n > WHOLE_SHORT) {
+        return;
+    }
+    lotus_request_take(rest, msg->space, home->ops, home->watches, &q);
+    for (uint32_t i = 0; i < q.ops_n && i < BURST_MAX; i++) {
+        if (q.ops[i].kind < TXN_OP_RANGE) {
+            lotus_table_prefetch(w->node->spaces[msg->space].table, q.ops[i].key, 0);
+        }
+    }
+}
+
 void lotus_home_prefetch(const struct worker *w, const struct msg *msg)
 {
-    const struct lotus_table *table = w->node->spaces[msg->space].table;
     struct bytes rest = msg->value;
     struct lotus_head head;
     struct lotus_item item;
+    if (msg->kind == LOTUS_MSG_WHOLE) {
+        lotus_head_take(&rest, &head);
+        prefetch_whole(w, msg, rest);
+    }
     if (msg->kind != LOTUS_MSG_EXECUTE) {
         return;
     }
     lotus_head_take(&rest, &head);
     for (uint32_t i = 0; i < BURST_MAX && lotus_item_take(&rest, &item); i++) {
         if ((item.flags & LOTUS_ITEM_RANGE) == 0) {
-            lotus_table_prefetch(table, item.key, item.hint);
+            lotus_table_prefetch(w->node->spaces[msg->space].table, item.key, item.hint);
         }
     }
 }

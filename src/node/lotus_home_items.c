@@ -96,13 +96,17 @@ static uint32_t run_point(struct worker *w, struct home_space *s, struct home_wo
 
 /* ---- Ranges ---- */
 
-/* R1: by one version of the map, all slots at rest. */
+/* R1: by one version of the map, all slots at rest; or it is of one slot, which is. */
 static bool range_here(const struct worker *w, const struct home_space *s,
                        const struct home_work *work)
 {
     nodeset servers;
     uint64_t version;
     uint32_t lost;
+    uint16_t slot;
+    if (lotus_range_slot(work->item.key, work->item.end, &slot)) {
+        return lotus_here(w, s->space, slot);
+    }
     return !lotus_rule_on(s->config, LOTUS_RULE_SCAN_MAP) ||
            (lotus_servers(w, s->space, &servers, &version, &lost) && version == work->map);
 }

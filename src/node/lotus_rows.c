@@ -27,7 +27,7 @@ static void note_hint(struct worker *w, struct lotus_run *r, uint32_t i, uint64_
 {
     struct lotuses *l = w->lotus;
     struct lotus_place *p = &r->places[i];
-    if (r->here || l->hints_memory[r->space] == NULL) {
+    if (l->hints_memory[r->space] == NULL) {
         return;
     }
     w->stats.lotus_hints += p->hint != 0;

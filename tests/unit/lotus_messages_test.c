@@ -84,6 +84,30 @@ static void refuses_truncations(struct draft *d)
 static const struct lotus_head head = {
     .age = {.us = UINT64_C(1) << 50, .who = 77}, .map = 5, .wall_ms = UINT64_C(1) << 41};
 
+/* ---- Ranges ---- */
+
+static void ranges_of_one_tag_are_of_one_slot(void **state)
+{
+    static const char *const one[][2] = {{"{a}", "{a}x"},
+                                         {"{a}b", "{a}"},
+                                         {"x{a}b", "x{a~"},
+                                         {"{ab}", "{ab}z"},
+                                         {"{a}b{c}", "{a}z"}};
+    static const char *const several[][2] = {
+        {"", ""},         {"a", "b"},    {"{a}", ""},      {"{a}", "{b}"}, {"{}a", "{}b"},
+        {"x{a}", "y{a}"}, {"{a", "{a}"}, {"{a}b", "{a~b"}, {"{a}b", "{a"}, {"x{a}b", "{a}z"}};
+    (void)state;
+    for (uint32_t i = 0; i < sizeof one / sizeof one[0]; i++) {
+        uint16_t slot = HASH_SLOTS;
+        assert_true(lotus_range_slot(text(one[i][0]), text(one[i][1]), &slot));
+        assert_int_equal(slot, slot_of_key(text(one[i][0])));
+    }
+    for (uint32_t i = 0; i < sizeof several / sizeof several[0]; i++) {
+        uint16_t slot;
+        assert_false(lotus_range_slot(text(several[i][0]), text(several[i][1]), &slot));
+    }
+}
+
 /* ---- EXECUTE ---- */
 
 static void test_items(void **state)
@@ -591,6 +615,7 @@ static void test_rules_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_of_one_tag_are_of_one_slot),
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_items_that_mean_nothing),
         cmocka_unit_test(test_items_at_their_most),

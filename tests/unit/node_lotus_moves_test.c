@@ -424,7 +424,7 @@ static void rows_wait_for_tries(void **state)
 {
     (void)state;
     struct cluster *c = three_and_rows();
-    scan_tag(c, 1, "{a}1", "{a}9");
+    scan_tag(c, 1, "{b}1", "{b}9");
     cluster_restart(c, 3);
     until(c, 0, HOME_MOVING, 0, 1);
     pass_time(c, 500000);
@@ -458,7 +458,7 @@ static void tries_that_stay(void **state)
 {
     (void)state;
     struct cluster *c = three_and_rows();
-    scan_tag(c, 1, "{a}1", "{a}9");
+    scan_tag(c, 1, "{b}1", "{b}9");
     cluster_restart(c, 3);
     until(c, 0, HOME_MOVING, 0, 1);
     pass_time(c, 900000);
@@ -470,7 +470,7 @@ static void tries_that_stay(void **state)
 
     uint8_t participants[8];
     put_u64(participants, nodeset_of(0) | nodeset_of(1));
-    scan_tag(c, 3, "{a}1", "{a}9");
+    scan_tag(c, 3, "{b}1", "{b}9");
     say(c, 3, LOTUS_MSG_PREPARE, 1, bytes_of(participants, 8));
     worker_hand_over(worker_of(c, 2)); /* nothing of node 0's moves ... */
     for (uint32_t i = 0; i < 1000000 && !node_handed_over(cluster_node(c, 2)); i++) {

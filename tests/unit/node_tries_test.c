@@ -674,7 +674,12 @@ static void a_slot_that_moves_is_not_here(void **state)
     struct lotus_table_stats stats;
     lotus_table_stats(t.node->spaces[0].table, &stats);
     assert_int_equal(stats.requests, 0);
-    /* No range while a slot moves. */
+    /* No range while a slot moves, unless it is of another slot alone. */
+    store(&t, "X{t}a X{t}b", "{t}a=5 {t}b=6");
+    tries_execute(&t, &old, false, "R{t}-{t}z");
+    tries_hears_rows(&t, &old, "{t}a=5 {t}b=6 .");
+    tries_plain(&t, &old, LOTUS_MSG_ABORT, 0);
+    store(&t, "X{t}a X{t}b", "{t}a! {t}b!");
     tries_execute(&t, &old, false, "Sb R-");
     tries_hears_word(&t, &old, LOTUS_MSG_EXECUTED, LOTUS_MOVED);
     tries_move(&t, slot, false);

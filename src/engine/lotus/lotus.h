@@ -167,6 +167,10 @@ uint8_t *lotus_item_put(uint8_t *at, const struct lotus_item *item);
 /* Takes the next one off `rest`; false: there is none. */
 bool lotus_item_take(struct bytes *rest, struct lotus_item *item_out);
 
+/* Whether all keys from start on that are less than end begin with the same tag: they are in one
+ * slot, at one server. */
+bool lotus_range_slot(struct bytes start, struct bytes end, uint16_t *slot_out);
+
 enum {
     LOTUS_ROW_ABSENT = 0x40, /* there is no such row (any more) */
     LOTUS_ROW_END = 0x80,    /* no row: the item's are over. Every item's rows end so. One byte */

@@ -69,6 +69,28 @@ static bool cut_key(struct bytes *rest, uint32_t n, struct bytes *out)
     return n <= MSG_KEY_MAX && cut(rest, n, out);
 }
 
+/* ---- Ranges ---- */
+
+bool lotus_range_slot(struct bytes start, struct bytes end, uint16_t *slot_out)
+{
+    const uint8_t *open = start.n > 0 ? memchr(start.at, '{', start.n) : NULL;
+    if (open == NULL) {
+        return false;
+    }
+    size_t before = (size_t)(open - start.at) + 1;
+    const uint8_t *close = memchr(open + 1, '}', start.n - before);
+    if (close == NULL || close == open + 1) {
+        return false;
+    }
+    uint32_t n = (uint32_t)(close - start.at) + 1;
+    *slot_out = slot_of_key(bytes_of(start.at, n));
+    if (end.n < n || memcmp(end.at, start.at, n - 1) != 0) {
+        return false;
+    }
+    /* Or the end is the first key that does not begin so. */
+    return end.at[n - 1] == '}' || (end.n == n && end.at[n - 1] == '}' + 1);
+}
+
 /* ---- Heads ---- */
 
 uint8_t *lotus_head_put(uint8_t *at, const struct lotus_head *head)
