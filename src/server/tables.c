@@ -41,6 +41,8 @@ static const struct server_figure figures[] = {
     FIGURE("items", lotus_items),
     FIGURE("hints", lotus_hints),
     FIGURE("hints_good", lotus_hints_good),
+    FIGURE("batches", lotus_batches),
+    FIGURE("batched", lotus_batched),
     FIGURE("home_executes", home_executes),
     FIGURE("home_wholes", home_wholes),
     FIGURE("home_items", home_items),
