@@ -267,6 +267,9 @@ static void answer(struct worker *w, struct lotus_run *r)
     w->stats.txn_conflicts += r->evaluation.verdict == TXN_CONFLICT;
     w->stats.lotus_transactions++;
     groups_ended(w, r, false);
+    if (r->tries >= w->stats.lotus_tries_most) {
+        w->stats.lotus_tries_most = r->tries + 1;
+    }
     evaluation_answer(&r->evaluation, &answer, &c->version);
     call_finish(w, c, &answer);
 }

@@ -335,7 +335,9 @@ struct node_stats {
     uint64_t txn_reads, txn_commits, txn_conflicts, txn_aborts, txn_waits, txn_retries;
     /* Of spaces whose rows are in tables (docs/protocols/lotus.md), at coordinators: transactions
      * that have taken effect, their tries; requests sent, of them whole transactions; items, and
-     * hints that went along and that were right. Tries that failed: txn_aborts. */
+     * hints that went along and that were right. Tries that failed: txn_aborts. The most of one
+     * transaction (of a worker; the sum of these says nothing). */
+    uint64_t lotus_tries_most;
     uint64_t lotus_transactions, lotus_tries, lotus_requests, lotus_whole, lotus_items;
     uint64_t lotus_hints, lotus_hints_good;
     uint64_t lotus_batches, lotus_batched; /* across transactions; requests in them */

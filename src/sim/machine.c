@@ -409,7 +409,14 @@ static void count_node(struct machine *m)
 {
     struct node_stats stats = {0};
     node_stats(m->node, &stats);
-    m->world->result->stats.messages += stats.messages_out;
+    struct sim_stats *sum = &m->world->result->stats;
+    sum->messages += stats.messages_out;
+    sum->tries += stats.lotus_tries;
+    sum->tries_again += stats.lotus_tries > 0 ? stats.txn_aborts : 0;
+    for (uint32_t i = 0; i < m->workers; i++) {
+        uint64_t most = worker_stats(node_worker(m->node, i))->lotus_tries_most;
+        sum->tries_most = most > sum->tries_most ? most : sum->tries_most;
+    }
 }
 
 void machine_stop(struct machine *m, bool kill)

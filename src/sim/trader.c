@@ -8,6 +8,9 @@
 #include "sim/teller.h"
 #include "sim/world.h"
 
+/* Calls, and tries, that a worker has room for where nobody is to be turned away. */
+#define LOTUS_ROOM 96u
+
 bool traders_on(const struct world *world)
 {
     return world->setup.traders > 0;
@@ -564,6 +567,14 @@ static bool any_lost(struct world *world, const struct deal *deal)
     return any || deal->kind == DEAL_RENAME; /* whose second key is no item */
 }
 
+/* Whether the oldest transaction always ends, and there is room for everybody. */
+static bool is_fair(const struct world *world)
+{
+    const struct setup *s = &world->setup;
+    return deal_has_ranges(world) && s->lotus.lock.policy != LOCK_NO_WAIT &&
+           s->lotus.tries_max >= LOTUS_ROOM && s->calls_max >= LOTUS_ROOM;
+}
+
 /* Whether an honest node may give this error. */
 static bool may_fail(struct world *world, const struct deal *deal)
 {
@@ -580,8 +591,9 @@ static bool may_fail(struct world *world, const struct deal *deal)
         return !settled && homed_on(world);
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:
-    case HK_ERR_BUSY: /* contention outlasted its patience: try again */
         return true;
+    case HK_ERR_BUSY: /* contention outlasted its patience: try again */
+        return !settled || !is_fair(world);
     default:
         return false;
     }
