@@ -148,6 +148,17 @@ static const struct mutant_hint hints[] = {
     {.name = "hermes:chunk_reported", .explore = "join-forgotten"},
     {.name = "hermes:val_member", .explore = "second-life"},
     {.name = "hermes:check", .async = SIM_ON, .explore = "async"},
+    {.name = "lotus:prepare_read", .explore = "lotus-reader"},
+    {.name = "lotus:abort_all", .explore = "lotus-three"},
+    {.name = "lotus:all_prepared", .explore = "lotus-commit"},
+    {.name = "lotus:no_timeout", .explore = "lotus-death"},
+    {.name = "lotus:outcomes", .explore = "lotus-death"},
+    {.name = "lotus:doubt", .explore = "lotus-death"},
+    {.name = "lotus:gone", .explore = "lotus-death"},
+    {.name = "lotus:epoch", .explore = "lotus-deaths"},
+    {.name = "lotus:doubt_all", .explore = "lotus-deaths"},
+    {.name = "lotus:unsure", .explore = "lotus-deaths"},
+    {.name = "lotus:process", .explore = "lotus-joins"},
 };
 
 #define RULES                                                                                      \
