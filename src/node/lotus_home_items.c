@@ -67,8 +67,8 @@ static void keep(struct home_work *work)
 
 /* ---- Points ---- */
 
-/* A slot that begins to move has no request of anybody (lotus_map.c waits for that), so one that is
- * here after the request stands will be here until it is gone. */
+/* A slot's rows do not go before the tries that began by an earlier map have ended (M2): looking at
+ * the map again after the lock is only so that those end soon. */
 static uint32_t run_point(struct worker *w, struct home_space *s, struct home_work *work)
 {
     const struct lotus_item *item = &work->item;

@@ -11,7 +11,7 @@ const char *node_table_check(struct node *n, uint32_t space, struct store_thread
     struct lotus_table_stats stats;
     struct lotus_row row = {.flags = 0};
     uint8_t last[STORE_KEY_MAX];
-    struct bytes after = bytes_of(last, 0);
+    struct bytes after = bytes_of(NULL, 0);
     if (s->table == NULL) {
         return NULL;
     }
