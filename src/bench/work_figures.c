@@ -86,7 +86,8 @@ static void tables_figures(const struct bench_run *r, double txns, double out[WO
     out[WORK_HINTS_GOOD] = part((double)n->home_hints_good, items);
     out[WORK_HINTS_STALE] = part(hints - (double)n->home_hints_good, items);
     if (r->memory > 0) {
-        out[WORK_REQUESTS_PER_FRAME] = part(items, (double)r->compute_frames);
+        double others = (double)n->lotus_requests - (double)(n->home_executes + n->home_wholes);
+        out[WORK_REQUESTS_PER_FRAME] = part(items + others, (double)r->compute_frames);
     }
 }
 

@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "engine/op.h"
 #include "engine/txn.h"
+#include "load/keys.h"
 
 #define WORK_KEY_BYTES 8u /* of most workloads: TPC-C's are longer */
 #define WORK_OPS_MAX 192u
@@ -56,24 +57,25 @@ extern const char *const work_kind_names[WORK_KINDS];
 struct work_config {
     enum work_kind kind;
     uint32_t nodes;
-    uint32_t workers;     /* of each node */
-    double remote;        /* percent; handovers: of the handovers, else of the transactions.
+    uint32_t workers;      /* of each node */
+    double remote;         /* percent; handovers: of the handovers, else of the transactions.
                              Negative: as the workload itself has it (mobility; the payment graph;
                              voters that follow a contestant; otherwise none) */
-    uint32_t objects;     /* of each node: phones, accounts, subscribers, voters, records; tpcc:
+    uint32_t objects;      /* of each node: phones, accounts, subscribers, voters, records; tpcc:
                              items, of which each warehouse has a stock */
-    uint32_t hot;         /* smallbank: accounts of each node that 90 % of the transactions take */
-    uint32_t requests;    /* ycsb: of a transaction */
-    uint32_t value_bytes; /* handovers: contexts; ycsb: records */
-    double theta;         /* ycsb: exponent of the records' popularity; 0: uniform */
-    double writes;        /* ycsb: percent of the requests */
-    double handovers;     /* handovers, in percent of service and release requests */
-    uint32_t shift;       /* voter: a place's transactions until popularity moves on; 0: never */
-    bool neighbours;      /* ycsb-a to -f: popular records lie side by side, not scattered */
-    uint32_t columns;     /* ycsb-a to -f: a write is of one of them; 1: of the whole record */
-    uint32_t scan;        /* ycsb-e: records of a scan, at the most */
-    uint32_t warehouses;  /* tpcc: of each place */
-    uint32_t customers;   /* tpcc: of a district */
+    uint32_t hot;          /* smallbank: accounts of each node that 90 % of the transactions take */
+    uint32_t requests;     /* ycsb: of a transaction */
+    uint32_t value_bytes;  /* handovers: contexts; ycsb: records */
+    double theta;          /* ycsb: exponent of the records' popularity; 0: uniform */
+    double writes;         /* ycsb: percent of the requests */
+    double handovers;      /* handovers, in percent of service and release requests */
+    uint32_t shift;        /* voter: a place's transactions until popularity moves on; 0: never */
+    struct keys_fold fold; /* ycsb-a to -f: of a table that is larger than this one (load/keys.h) */
+    bool neighbours;       /* ycsb-a to -f: popular records lie side by side, not scattered */
+    uint32_t columns;      /* ycsb-a to -f: a write is of one of them; 1: of the whole record */
+    uint32_t scan;         /* ycsb-e: records of a scan, at the most */
+    uint32_t warehouses;   /* tpcc: of each place */
+    uint32_t customers;    /* tpcc: of a district */
     uint64_t seed;
 };
 /* The published parameters (TATP, Smallbank, [Z]), populations as far as they fit a small machine.

@@ -21,7 +21,8 @@ static int core_open(struct work *w)
                                  .exponent = w->config.theta,
                                  .scramble = w->config.theta > 0.0 && !w->config.neighbours &&
                                              w->config.kind != WORK_YCSB_D,
-                                 .seed = w->config.seed};
+                                 .seed = w->config.seed,
+                                 .fold = w->config.fold};
     keys_init(&w->keys, &config);
     return 0;
 }

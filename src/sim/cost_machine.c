@@ -106,29 +106,6 @@ const struct cost_machine cost_disaggregated = {
         },
 };
 
-const struct cost_machine cost_lotus = {
-    .name = "c6525",
-    .what = "24 cores, 100 Gb/s, one switch (Lotus 7.1)",
-    .workers = 8,
-    .threads_per_core = 2,
-    .window = 8,
-    .reads_uniform = 985e6 / (7 * 20) * 2.8 / 2.2,
-    .reads_skewed = 4183e6 / (7 * 20) * 2.8 / 2.2,
-    .packets_per_core = 40e6 * 2.8 / 2.2,
-    .wire =
-        {
-            .link_bytes_per_s = 100e9 / 8,
-            .card_packets_per_s = 100e6,
-            .switch_packets_per_s = 100e6,
-            .packet_bytes_max = 4096,
-            .packet_header_bytes = 34,
-            .inline_bytes = 188,
-            .latency_ns = 860,
-            .fetch_ns = 440,
-            .switch_ns = 170,
-        },
-};
-
 struct cost_machine cost_share(const struct cost_machine *machine, uint32_t workers)
 {
     struct cost_machine m = *machine;

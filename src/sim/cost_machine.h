@@ -53,10 +53,9 @@ extern const struct cost_cpu cost_measured;
  * alike; rows by bench/sim_table_bench. `read` is there for the scale only. */
 extern const struct cost_cpu cost_measured_txns;
 
-/* Seven nodes of thesis 4.5, the five of 4.5.8, and the four of [L] 7.1. */
+/* Seven nodes of thesis 4.5, and the five of 4.5.8. */
 extern const struct cost_machine cost_infiniband;
 extern const struct cost_machine cost_cloudlab;
-extern const struct cost_machine cost_lotus;
 
 /* The four of [L] 7.1, whose cards are priced as the others but for their link. */
 extern const struct cost_machine cost_disaggregated;

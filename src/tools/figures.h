@@ -11,9 +11,11 @@
 #include "node/engines.h"
 #include "sim/cost_cluster.h"
 
+struct figure;
+
 struct figures_options {
     const char *out;  /* folder, made if need be */
-    const char *only; /* id of one figure; NULL: all */
+    const char *only; /* id of one figure, or of several but for a letter; NULL: all */
     uint64_t seed;
     bool quick; /* few keys, workers and microseconds: to see that it works */
     bool json;
@@ -54,6 +56,8 @@ struct figure {
 
 /* Ended by an entry without an id. */
 extern const struct figure figures[];
+/* Whether --only leaves it in. */
+bool figures_wants(const struct figures_options *options, const struct figure *figure);
 
 void figure_add(struct figure_run *run, double x, double y, const char *series, ...)
     __attribute__((format(printf, 4, 5)));
@@ -87,6 +91,8 @@ struct figure_wish {
     uint32_t frame_messages_max;    /* as in cost_setup */
     const struct work_config *work; /* transactions, as in cost_setup; NULL: none */
     uint8_t degree;
+    uint32_t memory;           /* nodes that are memory servers, as in cost_setup */
+    struct lotus_config lotus; /* lotus */
 };
 
 /* False after an error, which the run keeps. */
@@ -129,6 +135,25 @@ void figure_tatp(struct figure_run *run);
 void figure_voter(struct figure_run *run);
 void figure_ycsb(struct figure_run *run);
 void figure_moves(struct figure_run *run);
+void figure_lotus_threads_a(struct figure_run *run);
+void figure_lotus_threads_b(struct figure_run *run);
+void figure_lotus_threads_c(struct figure_run *run);
+void figure_lotus_latency_a(struct figure_run *run);
+void figure_lotus_latency_b(struct figure_run *run);
+void figure_lotus_latency_c(struct figure_run *run);
+void figure_lotus_latency_4(struct figure_run *run);
+void figure_lotus_latency_32(struct figure_run *run);
+void figure_lotus_traffic(struct figure_run *run);
+void figure_lotus_length_a(struct figure_run *run);
+void figure_lotus_length_b(struct figure_run *run);
+void figure_lotus_length_c(struct figure_run *run);
+void figure_lotus_per_message(struct figure_run *run);
+void figure_lotus_increments_a(struct figure_run *run);
+void figure_lotus_increments_c(struct figure_run *run);
+void figure_lotus_increments_latency_a(struct figure_run *run);
+void figure_lotus_increments_latency_c(struct figure_run *run);
+void figure_lotus_parts_a(struct figure_run *run);
+void figure_lotus_parts_c(struct figure_run *run);
 
 /* Of the Lotus paper: figures_partitioned.c. */
 void figure_part_threads(struct figure_run *run);

@@ -243,7 +243,7 @@ int figures_command(int argc, char **argv)
     json_t *list = json_array();
     for (const struct figure *f = figures; f->id != NULL; f++) {
         bool drawn;
-        if (options.only != NULL && strcmp(options.only, f->id) != 0) {
+        if (!figures_wants(&options, f)) {
             continue;
         }
         status = make(&options, f, list, &drawn) ? status : STATUS_FAILED;

@@ -17,7 +17,7 @@ static const char help[] =
     "Exit status: 0 all figures were made, 1 some were not, 2 a wrong option.\n"
     "\n"
     "  --out DIR     where the files go; made if need be\n"
-    "  --only ID     one figure, such as 4.5\n"
+    "  --only ID     one figure, such as 4.5 or L5a; or all whose ID is that and a letter: L5\n"
     "  --quick       few keys, workers and microseconds: shows that it works, not how fast\n"
     "  --seed S      of the clients (1); the same seed gives the same files\n"
     "  --markdown    prints the comparison as tables for a document\n"
@@ -51,11 +51,19 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+bool figures_wants(const struct figures_options *o, const struct figure *f)
+{
+    size_t n = o->only == NULL ? 0 : strlen(o->only);
+    return n == 0 ||
+           (strncmp(f->id, o->only, n) == 0 &&
+            (f->id[n] == '\0' || (f->id[n] >= 'a' && f->id[n] <= 'z' && f->id[n + 1] == '\0')));
+}
+
 static bool parse_only(const char *id, struct figures_options *o)
 {
     o->only = id;
     for (const struct figure *f = figures; f->id != NULL; f++) {
-        if (strcmp(f->id, id) == 0) {
+        if (figures_wants(o, f)) {
             return true;
         }
     }

@@ -1,5 +1,5 @@
-/* What the thesis says about its figures in numbers (chapters 3.8 and 4.5). Ratios are taken as
- * it takes them: "12 % better than" is 1.12. */
+/* What the thesis says about its figures in numbers (chapters 3.8 and 4.5), and [L] about its own
+ * (L...). Ratios are taken as they take them: "12 % better than" is 1.12. */
 #include "tools/figures.h"
 
 const struct claim claims[] = {
@@ -160,6 +160,43 @@ const struct claim claims[] = {
      64, 1, CLAIM_VALUE},
     {"L17b", "records, 8 memory threads over 1 (more)", "records B", 8, "records B", 1, 1,
      CLAIM_LEAST},
+    {"L10a", "hints over nothing, A (up to, of all policies)", "lotus wound_wait", 1,
+     "lotus wound_wait", 0, 1.3, CLAIM_MOST},
+    {"L10a", "+ batches inside over + hints, A (up to)", "lotus wound_wait", 2, "lotus wound_wait",
+     1, 1.8, CLAIM_MOST},
+    {"L10a", "+ batches across over inside, A (up to; may fall)", "lotus wound_wait", 3,
+     "lotus wound_wait", 2, 1.2, CLAIM_MOST},
+    {"L10c", "hints over nothing, C (up to)", "lotus wound_wait", 1, "lotus wound_wait", 0, 1.3,
+     CLAIM_MOST},
+    {"L10c", "+ batches inside over + hints, C (up to)", "lotus wound_wait", 2, "lotus wound_wait",
+     1, 1.7, CLAIM_MOST},
+    {"L10c", "+ batches across over inside, C (up to)", "lotus wound_wait", 3, "lotus wound_wait",
+     2, 1.5, CLAIM_MOST},
+    {"L5a", "wound_wait over no_wait, A (the highest)", "lotus wound_wait", 40, "lotus no_wait", 40,
+     1, CLAIM_LEAST},
+    {"L5a", "wait_die over no_wait, A", "lotus wait_die", 40, "lotus no_wait", 40, 1, CLAIM_LEAST},
+    {"L6a", "wound_wait over no_wait, 99.9th percentile, A (the lowest)", "lotus wound_wait", 99.9,
+     "lotus no_wait", 99.9, 1, CLAIM_MOST},
+    {"L7", "wound_wait over no_wait, traffic, A (less)", "lotus wound_wait", 50, "lotus no_wait",
+     50, 1, CLAIM_MOST},
+    {"LT1", "A, 1 request", "A", 1, NULL, 0, 1.14, CLAIM_VALUE},
+    {"LT1", "A, 2 requests", "A", 2, NULL, 0, 1.21, CLAIM_VALUE},
+    {"LT1", "A, 4 requests", "A", 4, NULL, 0, 1.53, CLAIM_VALUE},
+    {"LT1", "A, 8 requests", "A", 8, NULL, 0, 2.28, CLAIM_VALUE},
+    {"LT1", "A, 16 requests", "A", 16, NULL, 0, 4.09, CLAIM_VALUE},
+    {"LT1", "A, 32 requests", "A", 32, NULL, 0, 8.07, CLAIM_VALUE},
+    {"LT1", "B, 1 request", "B", 1, NULL, 0, 1.17, CLAIM_VALUE},
+    {"LT1", "B, 2 requests", "B", 2, NULL, 0, 1.48, CLAIM_VALUE},
+    {"LT1", "B, 4 requests", "B", 4, NULL, 0, 1.91, CLAIM_VALUE},
+    {"LT1", "B, 8 requests", "B", 8, NULL, 0, 2.33, CLAIM_VALUE},
+    {"LT1", "B, 16 requests", "B", 16, NULL, 0, 4.11, CLAIM_VALUE},
+    {"LT1", "B, 32 requests", "B", 32, NULL, 0, 8.12, CLAIM_VALUE},
+    {"LT1", "C, 1 request", "C", 1, NULL, 0, 1.18, CLAIM_VALUE},
+    {"LT1", "C, 2 requests", "C", 2, NULL, 0, 1.53, CLAIM_VALUE},
+    {"LT1", "C, 4 requests", "C", 4, NULL, 0, 2.25, CLAIM_VALUE},
+    {"LT1", "C, 8 requests", "C", 8, NULL, 0, 3.82, CLAIM_VALUE},
+    {"LT1", "C, 16 requests", "C", 16, NULL, 0, 7.16, CLAIM_VALUE},
+    {"LT1", "C, 32 requests", "C", 32, NULL, 0, 12.77, CLAIM_VALUE},
     {NULL, NULL, NULL, 0, NULL, 0, 0, CLAIM_VALUE},
 };
 

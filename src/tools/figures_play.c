@@ -37,7 +37,8 @@ bool figure_open(struct figure_run *run, const struct figure_wish *wish,
                       &(struct engines_options){.mlt_us = 10000,
                                                 .grace_us = 10000000,
                                                 .lockstep = wish->lockstep,
-                                                .degree = wish->degree},
+                                                .degree = wish->degree,
+                                                .lotus = wish->lotus},
                       &c->config);
     struct cost_setup setup = {
         .machine = &c->machine,
@@ -55,6 +56,7 @@ bool figure_open(struct figure_run *run, const struct figure_wish *wish,
         .lease_us = wish->lease_us,
         .work = wish->work,
         .degree = wish->degree,
+        .memory = wish->memory,
         .seed = run->options->seed,
     };
     int err = cost_cluster_create(&setup, &c->cluster);

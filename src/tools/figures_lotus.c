@@ -1,0 +1,531 @@
+/* The figures of [L] 7: throughput, latency, traffic and the memory servers' time of YCSB in
+ * transactions, with each policy and with the one-sided baselines, on four compute and four memory
+ * servers. A point is played once, whichever figures show it. */
+#include <math.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "tools/figures_onesided.h"
+
+#define COMPUTES 4u
+#define MEMORIES 4u
+/* A thread of [L]'s compute servers has one transaction at a time: a worker here has so many of
+ * them in flight as there are threads for each of the memory server's, at the most 40 / 8. */
+#define WORKERS 8u
+#define THREADS_MOST 40u
+#define REQUESTS 16u
+#define REQUESTS_LONG 32u
+#define VALUE_BYTES 1000u
+/* 100 million records by their popularity on 81,920: the most popular ones have their own, those
+ * that 128 MB of hints reach share half of the others. */
+#define RECORDS_A_NODE 20480u
+#define RANKS 100000000u
+#define RANKS_WHOLE 4096u
+#define RANKS_HINTED 4000000u
+#define RECORDS_HINTED 40960u
+#define HINTS_MAX 40960u
+#define WARM_NS 100000000u
+#define RUN_NS 50000000u
+#define QUICK_WARM_NS 2000000u
+#define QUICK_RUN_NS 4000000u
+#define QUICK_RECORDS 1024u
+#define QUICK_WORKERS 2u
+
+/* What Lotus consists of, one after the other ([L] 7.7). */
+enum increment { VANILLA, CACHING, INSIDE, ACROSS, INCREMENTS };
+
+struct design {
+    const char *name;
+    bool one_sided; /* played by its own model (cost_onesided.h) */
+    uint8_t policy; /* enum lock_policy, enum one_policy */
+};
+static const struct design designs[] = {
+    {"lotus no_wait", false, LOCK_NO_WAIT},       {"lotus wait_die", false, LOCK_WAIT_DIE},
+    {"lotus wound_wait", false, LOCK_WOUND_WAIT}, {"one-sided no_wait", true, ONE_NO_WAIT},
+    {"one-sided wait_die", true, ONE_WAIT_DIE},
+};
+#define DESIGNS (sizeof designs / sizeof designs[0])
+#define LOTUSES 3u /* the first ones */
+#define WOUND_WAIT 2u
+#define BASELINE 3u /* what figure 8 compares with */
+
+struct spot {
+    enum work_kind kind;
+    size_t design;
+    enum increment increment;
+    uint32_t requests;
+    uint32_t threads; /* of a compute server */
+};
+
+/* Percentiles beside the mean. */
+static const uint32_t ppms[] = {950000, 990000, 999000, 999900};
+#define PPMS (sizeof ppms / sizeof ppms[0])
+
+struct point {
+    struct spot spot;
+    double ktxns; /* thousand transactions a second */
+    double mean_ms, ms[PPMS];
+    double kb;          /* on the network, a transaction, without its records */
+    double per_message; /* rows that one message asks for */
+    double per_frame;   /* rows, PREPAREs, COMMITs and ABORTs of a compute server's frame */
+    double tries, hints;
+    double busy, parts[COST_PARTS];
+};
+
+/* What was played: the same points are wanted by several figures of a run. */
+#define POINTS_MAX 512u
+static struct {
+    struct point points[POINTS_MAX];
+    uint32_t n;
+    const struct figures_options *options;
+} played;
+
+/* ---- Playing ---- */
+
+/* Of a machine's 48 threads those of its memory server: the compute server's time is no limit. */
+static struct cost_machine machine_of(void)
+{
+    struct cost_machine m = cost_disaggregated;
+    m.workers = WORKERS;
+    return m;
+}
+
+static struct figure_wish wish_of(const struct figure_run *run, const struct spot *at,
+                                  const struct work_config *work,
+                                  const struct cost_machine *machine)
+{
+    bool quick = run->options->quick;
+    return (struct figure_wish){
+        .machine = machine,
+        .engine = &lotus_ops,
+        .nodes = COMPUTES + MEMORIES,
+        .workers = quick ? QUICK_WORKERS : WORKERS,
+        .window_most = THREADS_MOST / WORKERS,
+        .frame_messages_max = at->increment < ACROSS ? 1 : 0,
+        .work = work,
+        .degree = 1,
+        .memory = MEMORIES,
+        .lotus = {.lock.policy = designs[at->design].policy,
+                  .hints_off = at->increment < CACHING,
+                  .one_at_a_time = at->increment < INSIDE,
+                  .hints_max = HINTS_MAX,
+                  .tries_max = 1024,
+                  .locks_max = 1u << 16},
+    };
+}
+
+static struct work_config records_of(const struct figure_run *run, const struct spot *at)
+{
+    struct work_config work = work_defaults(at->kind);
+    bool quick = run->options->quick;
+    work.requests = at->requests;
+    work.value_bytes = VALUE_BYTES;
+    work.objects = quick ? QUICK_RECORDS : RECORDS_A_NODE;
+    if (!quick) {
+        work.fold = (struct keys_fold){
+            .ranks = RANKS, .whole = RANKS_WHOLE, .hot = RANKS_HINTED, .hot_keys = RECORDS_HINTED};
+    }
+    return work;
+}
+
+/* Traffic as [L] 7.5 counts it: without the records of transactions that committed, one way for
+ * what is read, and for what is written both ways. */
+static double traffic_kb(const struct spot *at, const struct cost_result *r, double txns)
+{
+    double records = at->requests * (1.0 + work_defaults(at->kind).writes / 100.0);
+    double kb = (double)r->bytes / txns / 1000.0 - records * VALUE_BYTES / 1000.0;
+    return kb > 0 ? kb : 0;
+}
+
+static void sum_up(const struct spot *at, const struct cost_result *r, struct point *p)
+{
+    double txns = (double)(r->reads + r->writes), parts = 0;
+    const struct node_stats *n = &r->node;
+    struct histogram all = r->read;
+    histogram_merge(&all, &r->write);
+    *p = (struct point){.spot = *at, .ktxns = r->ops_per_s / 1e3, .busy = 100 * r->memory_busy};
+    if (txns == 0) {
+        return;
+    }
+    p->mean_ms = histogram_mean(&all) * 1e-6;
+    for (size_t i = 0; i < PPMS; i++) {
+        p->ms[i] = (double)histogram_percentile(&all, ppms[i]) * 1e-6;
+    }
+    p->kb = traffic_kb(at, r, txns);
+    double messages = (double)(n->home_executes + n->home_wholes);
+    p->per_message = (double)n->home_items / messages;
+    p->per_frame =
+        ((double)n->home_items + (double)n->lotus_requests - messages) / (double)r->compute_frames;
+    p->tries = (double)n->lotus_tries / (double)n->lotus_transactions;
+    p->hints = 100 * (double)n->home_hints_good / (double)n->home_items;
+    for (uint32_t i = 0; i < COST_PARTS; i++) {
+        parts += r->memory_ns[i];
+    }
+    for (uint32_t i = 0; i < COST_PARTS; i++) {
+        p->parts[i] = 100 * r->memory_ns[i] / parts;
+    }
+}
+
+static void sum_up_one_sided(const struct spot *at, const struct cost_one_result *r,
+                             struct point *p)
+{
+    double txns = (double)r->committed;
+    *p = (struct point){.spot = *at,
+                        .ktxns = r->txns_per_s / 1e3,
+                        .per_message = NAN,
+                        .per_frame = NAN,
+                        .hints = NAN,
+                        .busy = NAN};
+    if (txns == 0) {
+        return;
+    }
+    p->mean_ms = histogram_mean(&r->latency) * 1e-6;
+    for (size_t i = 0; i < PPMS; i++) {
+        p->ms[i] = (double)histogram_percentile(&r->latency, ppms[i]) * 1e-6;
+    }
+    p->kb = (double)r->bytes / txns / 1000.0;
+    p->tries = 1.0 + (double)r->aborted / txns;
+}
+
+static bool same(const struct spot *a, const struct spot *b)
+{
+    return a->kind == b->kind && a->design == b->design && a->increment == b->increment &&
+           a->requests == b->requests && a->threads == b->threads;
+}
+
+static const struct point *found(const struct figure_run *run, const struct spot *at)
+{
+    if (played.options != run->options) {
+        played.n = 0;
+        played.options = run->options;
+    }
+    for (uint32_t i = 0; i < played.n; i++) {
+        if (same(&played.points[i].spot, at)) {
+            return &played.points[i];
+        }
+    }
+    return NULL;
+}
+
+static void play_one_sided(struct figure_run *run, struct spot at, const uint32_t *threads,
+                           size_t n)
+{
+    static struct cost_one_result r;
+    for (size_t i = 0; i < n && played.n < POINTS_MAX; i++) {
+        at.threads = threads[i];
+        struct one_sided one = {.policy = designs[at.design].policy,
+                                .workload = (uint32_t)(at.kind - WORK_YCSB_A),
+                                .threads = threads[i],
+                                .requests = at.requests};
+        if (found(run, &at) == NULL && one_sided_play(run, &one, &r)) {
+            sum_up_one_sided(&at, &r, &played.points[played.n++]);
+        }
+    }
+}
+
+/* One cluster, at as many threads as are wanted, the fewest first. */
+static void play(struct figure_run *run, struct spot at, const uint32_t *threads, size_t n)
+{
+    static struct cost_result r;
+    struct figure_cluster cluster;
+    bool quick = run->options->quick, missing = false;
+    for (size_t i = 0; i < n; i++) {
+        at.threads = threads[i];
+        missing = missing || found(run, &at) == NULL;
+    }
+    if (!missing || run->err != HK_OK) {
+        return;
+    }
+    if (designs[at.design].one_sided) {
+        play_one_sided(run, at, threads, n);
+        return;
+    }
+    struct work_config work = records_of(run, &at);
+    const struct cost_machine machine = machine_of();
+    struct figure_wish wish = wish_of(run, &at, &work, &machine);
+    figure_progress(run, "%s, %s, %u requests, filling", work_kind_names[at.kind],
+                    designs[at.design].name, at.requests);
+    if (!figure_open(run, &wish, &cluster)) {
+        return;
+    }
+    for (size_t i = 0; i < n && played.n < POINTS_MAX; i++) {
+        at.threads = threads[i];
+        struct cost_load load = {.window = threads[i] / WORKERS,
+                                 .warm_ns = quick ? QUICK_WARM_NS : WARM_NS,
+                                 .run_ns = quick ? QUICK_RUN_NS : RUN_NS,
+                                 .seed = run->options->seed};
+        figure_progress(run, "%s, %s, %u requests, %u threads", work_kind_names[at.kind],
+                        designs[at.design].name, at.requests, at.threads);
+        cost_cluster_run(cluster.cluster, &load, &r);
+        if (found(run, &at) == NULL) {
+            r.ops_per_s *= cluster.scale;
+            sum_up(&at, &r, &played.points[played.n++]);
+        }
+    }
+    figure_close(&cluster);
+}
+
+/* The point, played if need be; all zero after an error. */
+static struct point point_of(struct figure_run *run, struct spot at)
+{
+    play(run, at, &at.threads, 1);
+    const struct point *p = found(run, &at);
+    return p != NULL ? *p : (struct point){.spot = at};
+}
+
+static struct spot spot_of(enum work_kind kind, size_t design)
+{
+    return (struct spot){.kind = kind,
+                         .design = design,
+                         .increment = ACROSS,
+                         .requests = REQUESTS,
+                         .threads = THREADS_MOST};
+}
+
+static void note(struct figure_run *run)
+{
+    snprintf(run->note, sizeof run->note,
+             "%u compute and %u memory servers of %u workers; 100 million records folded onto %u.",
+             COMPUTES, MEMORIES, run->options->quick ? QUICK_WORKERS : WORKERS,
+             COMPUTES * (run->options->quick ? QUICK_RECORDS : RECORDS_A_NODE));
+}
+
+/* ---- Figure 5: threads ---- */
+
+static void by_threads(struct figure_run *run, enum work_kind kind)
+{
+    static const uint32_t threads[] = {8, 16, 24, 32, THREADS_MOST};
+    note(run);
+    for (size_t d = 0; d < DESIGNS; d++) {
+        play(run, spot_of(kind, d), threads, sizeof threads / sizeof threads[0]);
+    }
+    for (size_t d = 0; d < DESIGNS && run->err == HK_OK; d++) {
+        for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
+            struct spot at = spot_of(kind, d);
+            at.threads = threads[i];
+            const struct point *p = found(run, &at);
+            if (p == NULL) {
+                continue;
+            }
+            const char *name = designs[d].name;
+            figure_add(run, threads[i], p->ktxns, "%s", name);
+            figure_add(run, threads[i], p->tries, "= %s tries", name);
+            if (!designs[d].one_sided) {
+                figure_add(run, threads[i], p->hints, "= %s good hints (%%)", name);
+                figure_add(run, threads[i], p->busy, "= %s memory servers busy (%%)", name);
+            }
+        }
+    }
+}
+
+void figure_lotus_threads_a(struct figure_run *run)
+{
+    by_threads(run, WORK_YCSB_A);
+}
+
+void figure_lotus_threads_b(struct figure_run *run)
+{
+    by_threads(run, WORK_YCSB_B);
+}
+
+void figure_lotus_threads_c(struct figure_run *run)
+{
+    by_threads(run, WORK_YCSB_C);
+}
+
+/* ---- Figures 6 and 9: latency ---- */
+
+static void add_latency(struct figure_run *run, const struct point *p, const char *name)
+{
+    for (size_t i = 0; i < PPMS; i++) {
+        figure_add(run, ppms[i] / 1e4, p->ms[i], "%s", name);
+    }
+    figure_add(run, ppms[0] / 1e4, p->mean_ms, "= %s mean", name);
+    figure_add(run, ppms[0] / 1e4, p->tries, "= %s tries", name);
+}
+
+static void by_percentile(struct figure_run *run, enum work_kind kind, uint32_t requests)
+{
+    note(run);
+    for (size_t d = 0; d < DESIGNS; d++) {
+        struct spot at = spot_of(kind, d);
+        at.requests = requests;
+        struct point p = point_of(run, at);
+        add_latency(run, &p, designs[d].name);
+    }
+}
+
+void figure_lotus_latency_a(struct figure_run *run)
+{
+    by_percentile(run, WORK_YCSB_A, REQUESTS);
+}
+
+void figure_lotus_latency_b(struct figure_run *run)
+{
+    by_percentile(run, WORK_YCSB_B, REQUESTS);
+}
+
+void figure_lotus_latency_c(struct figure_run *run)
+{
+    by_percentile(run, WORK_YCSB_C, REQUESTS);
+}
+
+void figure_lotus_latency_4(struct figure_run *run)
+{
+    by_percentile(run, WORK_YCSB_A, 4);
+}
+
+void figure_lotus_latency_32(struct figure_run *run)
+{
+    by_percentile(run, WORK_YCSB_A, REQUESTS_LONG);
+}
+
+/* ---- Figure 7: traffic ---- */
+
+void figure_lotus_traffic(struct figure_run *run)
+{
+    static const enum work_kind kinds[] = {WORK_YCSB_C, WORK_YCSB_A};
+    note(run);
+    for (size_t d = 0; d < DESIGNS; d++) {
+        for (size_t i = 0; i < 2; i++) {
+            struct point p = point_of(run, spot_of(kinds[i], d));
+            figure_add(run, work_defaults(kinds[i]).writes, p.kb, "%s", designs[d].name);
+        }
+    }
+}
+
+/* ---- Figure 8 and table 1: requests of a transaction ---- */
+
+static const uint32_t lengths[] = {1, 2, 4, 8, REQUESTS, REQUESTS_LONG};
+#define LENGTHS (sizeof lengths / sizeof lengths[0])
+
+static void by_length(struct figure_run *run, enum work_kind kind)
+{
+    note(run);
+    for (size_t d = 0; d < DESIGNS; d++) {
+        for (size_t i = 0; i < LENGTHS; i++) {
+            struct spot at = spot_of(kind, d);
+            at.requests = lengths[i];
+            struct point p = point_of(run, at);
+            figure_add(run, lengths[i], p.ktxns, "%s", designs[d].name);
+            figure_add(run, lengths[i], p.tries, "= %s tries", designs[d].name);
+        }
+    }
+    for (size_t d = 0; d < DESIGNS; d++) {
+        for (size_t i = 0; i < LENGTHS; i++) {
+            double ours = 0, base = 0;
+            if (figure_find(run, designs[d].name, lengths[i], &ours) &&
+                figure_find(run, designs[BASELINE].name, lengths[i], &base) && base > 0) {
+                figure_add(run, lengths[i], ours / base, "= %s, relative", designs[d].name);
+            }
+        }
+    }
+}
+
+void figure_lotus_length_a(struct figure_run *run)
+{
+    by_length(run, WORK_YCSB_A);
+}
+
+void figure_lotus_length_b(struct figure_run *run)
+{
+    by_length(run, WORK_YCSB_B);
+}
+
+void figure_lotus_length_c(struct figure_run *run)
+{
+    by_length(run, WORK_YCSB_C);
+}
+
+void figure_lotus_per_message(struct figure_run *run)
+{
+    static const enum work_kind kinds[] = {WORK_YCSB_A, WORK_YCSB_B, WORK_YCSB_C};
+    static const char *const names[] = {"A", "B", "C"};
+    note(run);
+    for (size_t k = 0; k < 3; k++) {
+        for (size_t i = 0; i < LENGTHS; i++) {
+            struct spot at = spot_of(kinds[k], WOUND_WAIT);
+            at.requests = lengths[i];
+            struct point p = point_of(run, at);
+            figure_add(run, lengths[i], p.per_frame, "%s", names[k]);
+            figure_add(run, lengths[i], p.per_message, "= %s rows a message", names[k]);
+        }
+    }
+}
+
+/* ---- Figures 10 to 12: what Lotus consists of ---- */
+
+static void by_increment(struct figure_run *run, enum work_kind kind, bool latency)
+{
+    note(run);
+    for (size_t d = 0; d < LOTUSES; d++) {
+        for (uint32_t i = 0; i < INCREMENTS; i++) {
+            struct spot at = spot_of(kind, d);
+            const char *name = designs[d].name;
+            at.increment = (enum increment)i;
+            struct point p = point_of(run, at);
+            if (!latency) {
+                figure_add(run, i, p.ktxns, "%s", name);
+                figure_add(run, i, p.tries, "= %s tries", name);
+                figure_add(run, i, p.hints, "= %s good hints (%%)", name);
+                continue;
+            }
+            figure_add(run, i, p.ms[2], "%s p99.9", name);
+            figure_add(run, i, p.mean_ms, "%s mean", name);
+            figure_add(run, i, p.ms[0], "= %s p95", name);
+            figure_add(run, i, p.ms[1], "= %s p99", name);
+            figure_add(run, i, p.ms[3], "= %s p99.99", name);
+        }
+    }
+}
+
+void figure_lotus_increments_a(struct figure_run *run)
+{
+    by_increment(run, WORK_YCSB_A, false);
+}
+
+void figure_lotus_increments_c(struct figure_run *run)
+{
+    by_increment(run, WORK_YCSB_C, false);
+}
+
+void figure_lotus_increments_latency_a(struct figure_run *run)
+{
+    by_increment(run, WORK_YCSB_A, true);
+}
+
+void figure_lotus_increments_latency_c(struct figure_run *run)
+{
+    by_increment(run, WORK_YCSB_C, true);
+}
+
+static void by_part(struct figure_run *run, enum work_kind kind)
+{
+    static const char *const names[COST_PARTS] = {[COST_NETWORK] = "network",
+                                                  [COST_LOCK] = "lock",
+                                                  [COST_INDEX] = "index",
+                                                  [COST_DATA] = "data",
+                                                  [COST_OTHER] = "auxiliary"};
+    note(run);
+    for (uint32_t part = 0; part < COST_PARTS; part++) {
+        for (uint32_t i = 0; i < INCREMENTS; i++) {
+            struct spot at = spot_of(kind, WOUND_WAIT);
+            at.increment = (enum increment)i;
+            struct point p = point_of(run, at);
+            figure_add(run, i, p.parts[part], "%s", names[part]);
+            if (part == 0) {
+                figure_add(run, i, p.busy, "= memory servers busy (%%)");
+            }
+        }
+    }
+}
+
+void figure_lotus_parts_a(struct figure_run *run)
+{
+    by_part(run, WORK_YCSB_A);
+}
+
+void figure_lotus_parts_c(struct figure_run *run)
+{
+    by_part(run, WORK_YCSB_C);
+}
