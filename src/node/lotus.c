@@ -12,8 +12,8 @@
 #define NO_MAP_US 2000u /* how soon a transaction without a map looks again */
 #define MOVED_US 500u   /* ... one that met a slot which moves */
 #define BUSY_US 200u    /* the first pause after BUSY; it doubles */
-#define REFUSED_US 8u   /* ... after a refusal, where the older wait: at most, it doubles */
-#define NO_WAIT_US 4u   /* ... where nobody waits */
+#define REFUSED_US 16u  /* ... after a refusal, where the older wait: at most, it doubles */
+#define NO_WAIT_US 8u   /* ... where nobody waits */
 #define BACK_OFF_SHIFT_MAX 8u
 
 static const struct lotus_config *config_of(const struct worker *w, uint8_t space)
@@ -50,6 +50,7 @@ int lotus_init(struct worker *w)
     }
     list_init(&l->free);
     list_init(&l->open);
+    list_init(&l->pauses);
     /* A commit goes on when its call is answered, and the call is somebody else's then. */
     l->runs_n = 2 * n->config.calls_max;
     l->transactions = random_next(&w->random);
@@ -310,7 +311,23 @@ static uint64_t pause_of(struct worker *w, const struct lotus_run *r)
         return random_below(&w->random, (uint64_t)NO_WAIT_US << shift);
     }
     /* It is older with every try, so it need not stand back for long. */
-    return random_below(&w->random, (uint64_t)REFUSED_US << (shift / 2));
+    return random_below(&w->random, (uint64_t)REFUSED_US << shift);
+}
+
+/* The call stands back; its timer fires at the tick after, if nothing else does. */
+static void pause(struct worker *w, struct lotus_run *r, struct call *c, uint64_t until_us)
+{
+    call_delay(w, c, until_us);
+    if (c->state != CALL_DELAYED) {
+        return; /* it has failed */
+    }
+    struct list_link *before = w->lotus->pauses.prev;
+    r->until_us = until_us;
+    while (before != &w->lotus->pauses &&
+           run_of(list_entry(before, struct call, link))->until_us > until_us) {
+        before = before->prev;
+    }
+    list_insert_after(before, &c->link);
 }
 
 /* Nothing has happened, and all is let go. */
@@ -322,7 +339,7 @@ static void again(struct worker *w, struct lotus_run *r)
     if (c != NULL) {
         uint64_t until = w->now_us + pause_of(w, r), due = call_due(w, c);
         r->tries++;
-        call_delay(w, c, until < due ? until : due);
+        pause(w, r, c, until < due ? until : due);
     }
 }
 
@@ -683,12 +700,23 @@ void lotus_check(const struct worker *w)
 
 /* ---- Polls ---- */
 
+static uint64_t pauses_due(const struct worker *w)
+{
+    const struct list_link *pauses = &w->lotus->pauses;
+    return list_empty(pauses) ? UINT64_MAX
+                              : run_of(list_entry(pauses->next, struct call, link))->until_us;
+}
+
 void lotus_poll(struct worker *w)
 {
+    while (pauses_due(w) <= w->now_us) {
+        call_ready(w, list_entry(w->lotus->pauses.next, struct call, link));
+    }
     groups_poll(w);
 }
 
 uint64_t lotus_deadline(const struct worker *w)
 {
-    return groups_due(w);
+    uint64_t pauses = pauses_due(w), groups = groups_due(w);
+    return pauses < groups ? pauses : groups;
 }

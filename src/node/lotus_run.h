@@ -53,11 +53,12 @@ struct lotus_run {
     struct call *call;     /* NULL: nobody waits for it */
     struct lotus_txn machine;
     struct lock_age age;
-    uint64_t number;  /* of its PREPARE; 0: none */
-    uint64_t map;     /* version of the map by which its ranges were placed */
-    uint64_t wall_ms; /* at which it is evaluated */
-    uint32_t slot;    /* its name in messages */
-    uint32_t gen;     /* of the try */
+    uint64_t number;   /* of its PREPARE; 0: none */
+    uint64_t map;      /* version of the map by which its ranges were placed */
+    uint64_t wall_ms;  /* at which it is evaluated */
+    uint64_t until_us; /* its call is in lotuses.pauses: so long */
+    uint32_t slot;     /* its name in messages */
+    uint32_t gen;      /* of the try */
     uint32_t tries;
     uint32_t spans_n, met_n;
     nodeset homes; /* where its objects and ranges are */
@@ -84,7 +85,9 @@ struct lotuses {
     struct lotus_run *runs;
     uint32_t runs_n;
     struct list_link free;
-    struct list_link open; /* runs with a number, in the order of their numbers */
+    struct list_link open;   /* runs with a number, in the order of their numbers */
+    struct list_link pauses; /* calls that stand back, by lotus_run.until_us: a tick of the wheel
+                                is a hundred times what they shall wait */
     struct buffer out;
     struct lotus_group *groups; /* by node (lotus_batch.c); NULL: no space batches */
     uint32_t active;            /* runs whose tries ask, or prepare */

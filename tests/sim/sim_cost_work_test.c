@@ -1,5 +1,6 @@
 /* Transactions in the cost model: what exists at first has all its replicas, what does not leave
  * its home costs what it must, and the same seed gives the same figures. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,6 +77,86 @@ static void test_every_workload_runs_with_both(void **state)
             cost_cluster_destroy(c);
         }
     }
+}
+
+/* Two compute and two memory servers; every row is far from where it is asked for. */
+static struct cost_cluster *make_lotus(enum lock_policy policy, enum work_kind kind)
+{
+    struct work_config work = small(kind, -1);
+    work.columns = 1;
+    struct cost_setup setup = setup_of(&lotus_ops, &work);
+    struct cost_cluster *c = NULL;
+    engines_configure(
+        &lotus_ops,
+        &(struct engines_options){
+            .lotus = {.lock.policy = (uint8_t)policy, .tries_max = 256, .locks_max = 1u << 14}},
+        &config);
+    setup.degree = 1;
+    setup.memory = 2;
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
+    return c;
+}
+
+static double late_us(const struct cost_result *r)
+{
+    struct histogram all = r->read;
+    histogram_merge(&all, &r->write);
+    return (double)histogram_percentile(&all, 990000) / 1000;
+}
+
+static void test_memory_servers_have_the_rows(void **state)
+{
+    static struct cost_result r;
+    (void)state;
+    struct cost_cluster *c = make_lotus(LOCK_WOUND_WAIT, WORK_YCSB_C);
+    run(c, &r);
+    double rows = 4.0 * (double)(r.reads + r.writes);
+    assert_true(fabs((double)r.node.home_items / rows - 1) < 0.02);
+    assert_int_equal(r.node.home_written, 0);
+    assert_true(r.node.home_read >= r.node.home_items);
+    assert_true(r.compute_frames > 0 && r.compute_frames < r.frames);
+    double all = 0;
+    for (uint32_t i = 0; i < COST_PARTS; i++) {
+        assert_true(r.memory_ns[i] > 0);
+        all += r.memory_ns[i];
+    }
+    /* What is charged in parts is what keeps the memory servers busy. */
+    assert_true(fabs(all * 1e-9 / (r.seconds * 2 * WORKERS * r.memory_busy) - 1) < 0.01);
+    cost_cluster_destroy(c);
+}
+
+/* Who is refused stands back for microseconds, not for a tick of the timers' wheel. */
+static void test_pauses_are_short(void **state)
+{
+    static struct cost_result r;
+    (void)state;
+    for (uint32_t policy = 0; policy < LOCK_POLICIES; policy++) {
+        struct cost_cluster *c = make_lotus((enum lock_policy)policy, WORK_YCSB_A);
+        run(c, &r);
+        assert_true(r.node.txn_aborts > 10);
+        assert_true(late_us(&r) < 700);
+        assert_true(r.ops_per_s > 200000);
+        cost_cluster_destroy(c);
+    }
+}
+
+/* A transaction of several steps is one, from its first to its last. */
+static void test_steps_are_one_transaction(void **state)
+{
+    static struct cost_result r;
+    (void)state;
+    struct work_config work = work_defaults(WORK_TPCC);
+    work.objects = 128;
+    work.warehouses = 1;
+    work.customers = 30;
+    struct cost_setup setup = setup_of(&lotus_ops, &work);
+    struct cost_cluster *c = NULL;
+    engines_configure(&lotus_ops, &(struct engines_options){.lotus = {.tries_max = 256}}, &config);
+    setup.degree = 1;
+    assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
+    run(c, &r);
+    assert_true((double)r.node.lotus_transactions > 1.8 * (double)(r.reads + r.writes));
+    cost_cluster_destroy(c);
 }
 
 /* Where nothing is remote nothing moves, and what is written goes to DEGREE - 1 followers. */
@@ -158,6 +239,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_workload_runs_with_both),
+        cmocka_unit_test(test_memory_servers_have_the_rows),
+        cmocka_unit_test(test_pauses_are_short),
+        cmocka_unit_test(test_steps_are_one_transaction),
         cmocka_unit_test(test_at_home_nothing_moves),
         cmocka_unit_test(test_the_baseline_at_home),
         cmocka_unit_test(test_more_become_remote),
