@@ -55,7 +55,7 @@ void figure_latency_load(struct figure_run *run)
     const struct engine_ops *engine;
     for (uint32_t e = 0; (engine = engines_at(e)) != NULL; e++) {
         struct figure_wish wish = {.machine = &cost_infiniband, .engine = engine, .nodes = 7};
-        if ((engine->traits & ENGINE_OWNED) != 0) {
+        if ((engine->traits & (ENGINE_OWNED | ENGINE_TABLES)) != 0) {
             continue; /* chapter 5 has figures of its own */
         }
         struct figure_cluster cluster;

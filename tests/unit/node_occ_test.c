@@ -198,7 +198,7 @@ static void transfer(uint32_t nodes, uint32_t workers, bool ordered, uint64_t se
     cluster_until(c, idle, bank, 20 * SECOND);
     struct bank_counts counts = bank_counts(bank);
     assert_int_equal(counts.unknown + counts.unavailable, 0);
-    assert_true(counts.done > 50);
+    assert_true(counts.done > 100);
     assert_true(counts.audits > 10);
     assert_true(counts.conflicts > 0);
     assert_true(sum_stats(c, nodes, offsetof(struct node_stats, txn_aborts)) > 10);
