@@ -86,6 +86,28 @@ static void test_a_ghost_tells_its_version(void **state)
     table_close(&rig);
 }
 
+/* N8. */
+static void test_a_forgotten_version_is_told(void **state)
+{
+    (void)state;
+    struct table_rig rig;
+    open_with(&rig, LOCK_NO_WAIT);
+    table_set(&rig, "k", "1");
+    table_set(&rig, "k", NULL);
+    assert_int_equal(lotus_table_forgotten(rig.table), 0);
+    uint64_t version = rig.now_us;
+    (void)lotus_table_clean(rig.table, rig.thread, rig.now_us, 10);
+    rig.now_us += rig.lotus.grace_us + 1;
+    (void)lotus_table_clean(rig.table, rig.thread, rig.now_us, 10);
+    assert_int_equal(ghosts(&rig), 0);
+    assert_int_equal(lotus_table_forgotten(rig.table), version);
+    /* What goes with a slot that comes here counts, and less than is known does not. */
+    lotus_table_forget(rig.table, version + 5);
+    lotus_table_forget(rig.table, version + 3);
+    assert_int_equal(lotus_table_forgotten(rig.table), version + 5);
+    table_close(&rig);
+}
+
 static void test_values_and_keys_of_all_sizes(void **state)
 {
     (void)state;
@@ -577,6 +599,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_are_read_as_they_were_written),
         cmocka_unit_test(test_a_ghost_tells_its_version),
+        cmocka_unit_test(test_a_forgotten_version_is_told),
         cmocka_unit_test(test_values_and_keys_of_all_sizes),
         cmocka_unit_test(test_a_key_may_be_asked_for_twice),
         cmocka_unit_test(test_hints_are_checked),
