@@ -273,6 +273,20 @@ static void print_owned(const json_t *zeus, FILE *to)
     print_number(to, "%s keys lost\n", number_of(zeus, "own_lost"));
 }
 
+/* "lotus  5 transactions in 7 tries, 12 messages to memory servers; here 3 waits for locks, ..." */
+static void print_tables(const json_t *lotus, FILE *to)
+{
+    if (!json_is_object(lotus)) {
+        return;
+    }
+    print_number(to, "lotus  %s transactions ", number_of(lotus, "transactions"));
+    print_number(to, "in %s tries, ", number_of(lotus, "tries"));
+    print_number(to, "%s messages to memory servers; ", number_of(lotus, "requests"));
+    print_number(to, "here %s waits for locks, ", number_of(lotus, "home_waits"));
+    print_number(to, "%s refused, ", number_of(lotus, "home_refused"));
+    print_number(to, "%s in doubt\n", number_of(lotus, "home_doubts"));
+}
+
 void node_report_print(const struct node_report *report, FILE *to)
 {
     print_number(to, "node   %s: ", report->node);
@@ -288,4 +302,5 @@ void node_report_print(const struct node_report *report, FILE *to)
     print_homes(json_object_get(report->json, "spaces"), to);
     print_hits(json_object_get(report->json, "galene"), to);
     print_owned(json_object_get(report->json, "zeus"), to);
+    print_tables(json_object_get(report->json, "lotus"), to);
 }

@@ -196,6 +196,39 @@ class Commands(unittest.TestCase):
         self.assertIn(b"has no locks", client.call("HORKOS", "LOCKS", 0).text)
         self.assertIn(b"there is no space 9", client.call("HORKOS", "LOCKS", 9).text)
 
+    def test_who_waits_is_told_and_may_be_killed(self):
+        """Transactions that are killed while they wait begin again, and nothing is lost."""
+        names = ["hot:%d" % number for number in range(12)]
+        ended, clients = threading.Event(), [select(self.cluster[i % 3 + 1], timeout=60)
+                                             for i in range(WRITERS)]
+
+        def write(client):
+            while not ended.is_set():
+                client.pipeline([("MULTI",)] + [("INCR", name) for name in names] + [("EXEC",)])
+
+        threads = [threading.Thread(target=write, args=(client,)) for client in clients]
+        for thread in threads:
+            thread.start()
+        try:
+            harness.wait_until(self._kills_one_that_waits, 20, "one that waits is killed")
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+            for client in clients:
+                client.close()
+        self.assertEqual(len(set(self.clients[2].must("MGET", *names))), 1)
+
+    def _kills_one_that_waits(self):
+        client = self.clients[0]
+        for lock in json.loads(client.must("HORKOS", "LOCKS"))["locks"]:
+            requests = {one["id"]: one for one in lock["owners"] + lock["waiters"]}
+            for waiter in lock["waiters"]:
+                self.assertLessEqual(set(waiter["waits_for"]), set(requests))
+                if waiter["waits_for"] and client.call("HORKOS", "KILL", waiter["id"]) == b"OK":
+                    return True
+        return False
+
     def test_other_spaces_have_no_ranges(self):
         client = self.clients[0]
         client.must("SELECT", 0)

@@ -87,6 +87,23 @@ static void a_space_with_homes(void **state)
     node_report_deinit(&report);
 }
 
+static void a_space_with_tables(void **state)
+{
+    (void)state;
+    struct node_report report;
+    assert_true(parse("{\"node\":2,\"can_serve\":true,\"members\":[],\"spaces\":["
+                      "{\"space\":3,\"engine\":\"lotus\",\"keys\":3,\"bytes\":4}],"
+                      "\"lotus\":{\"transactions\":5,\"tries\":7,\"requests\":12,"
+                      "\"home_waits\":3,\"home_refused\":2,\"home_doubts\":0}}",
+                      &report));
+    char *text = print(&report);
+    assert_string_equal(strstr(text, "lotus  5"),
+                        "lotus  5 transactions in 7 tries, 12 messages to memory servers; here 3 "
+                        "waits for locks, 2 refused, 0 in doubt\n");
+    free(text);
+    node_report_deinit(&report);
+}
+
 static void no_reports(void **state)
 {
     (void)state;
@@ -150,9 +167,9 @@ static void errors_of_a_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_report),   cmocka_unit_test(a_space_with_homes),
-        cmocka_unit_test(no_reports),       cmocka_unit_test(odd_reports),
-        cmocka_unit_test(errors_of_a_node),
+        cmocka_unit_test(a_whole_report),      cmocka_unit_test(a_space_with_homes),
+        cmocka_unit_test(a_space_with_tables), cmocka_unit_test(no_reports),
+        cmocka_unit_test(odd_reports),         cmocka_unit_test(errors_of_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
