@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "engine/txn.h"
 #include "resp/commands.h"
+#include "resp/glob.h"
 #include "resp/multi.h"
 
 /* RANDOMKEY takes one of so many keys behind a place. */
@@ -37,27 +38,39 @@ static struct bytes written(const struct resp_out *out)
 
 /* ---- Asking for keys ---- */
 
-/* A transaction of the space that is walked, with a copy of the place in it; NULL: no memory. */
-static struct conn_txn *begin(struct resp_conn *conn, struct bytes *place_out)
+/* The bounds of a range, in the transaction's bytes. */
+struct bounds {
+    struct bytes from, to;
+};
+
+/* A transaction of the space that is walked, with a copy of the place in it, and of the end; NULL:
+ * no memory. */
+static struct conn_txn *begin(struct resp_conn *conn, struct bytes end, struct bounds *bounds_out)
 {
     struct conn_txn *txn = conn_txn_create(TXN_SINGLE);
+    uint32_t n = conn->work.place.n;
 
     if (txn != NULL && (conn_txn_command(txn, conn->command) == NULL ||
-                        conn_txn_keep(txn, written(&conn->work.place)) == UINT32_MAX)) {
+                        conn_txn_keep(txn, written(&conn->work.place)) == UINT32_MAX ||
+                        conn_txn_keep(txn, end) == UINT32_MAX)) {
         conn_txn_destroy(txn);
         txn = NULL;
     }
-    *place_out = txn != NULL ? bytes_of(txn->bytes.at, txn->bytes.n) : (struct bytes){NULL, 0};
+    if (txn != NULL) {
+        *bounds_out = (struct bounds){bytes_of(txn->bytes.at, n),
+                                      bytes_of(end.n > 0 ? txn->bytes.at + n : NULL, end.n)};
+    }
     return txn;
 }
 
 static bool add_range(struct resp_conn *conn, struct conn_txn *txn, enum txn_pair_kind kind,
-                      struct bytes from, uint16_t flags)
+                      const struct bounds *bounds, uint16_t flags)
 {
     struct op op = {.kind = (uint8_t)kind,
                     .space = (uint8_t)conn->work.space,
                     .flags = flags,
-                    .key = from,
+                    .key = bounds->from,
+                    .arg = bounds->to,
                     .number = conn->work.asked};
 
     return conn_txn_add(txn, &op);
@@ -76,19 +89,56 @@ static enum conn_step ask(struct resp_conn *conn, struct conn_txn *txn)
     return STEP_TRANSACTION;
 }
 
+/* What every key that the pattern matches begins with; and the least key above all that do: the
+ * same with its last byte raised, in `end`. Returns the bytes of that; 0: there is none. */
+static uint32_t ends_of_pattern(struct bytes pattern, struct bytes *prefix_out,
+                                uint8_t end[RESP_GLOB_MAX])
+{
+    uint32_t n = 0;
+
+    while (n < pattern.n && n < RESP_GLOB_MAX && strchr("*?[\\", pattern.at[n]) == NULL) {
+        end[n] = pattern.at[n];
+        n++;
+    }
+    *prefix_out = bytes_of(pattern.at, n);
+    while (n > 0 && end[n - 1] == UINT8_MAX) {
+        n--;
+    }
+    if (n > 0) {
+        end[n - 1]++;
+    }
+    return n;
+}
+
+/* Where the walk may begin, and end, for the pattern's sake. */
+static struct bytes narrow(struct conn_work *work, uint8_t end[RESP_GLOB_MAX])
+{
+    struct bytes prefix;
+    uint32_t n = ends_of_pattern(work->any ? bytes_of(NULL, 0) : work->pattern, &prefix, end);
+
+    if (bytes_compare(written(&work->place), prefix) < 0) {
+        resp_out_reset(&work->place);
+        resp_out_raw(&work->place, prefix);
+    }
+    return bytes_of(end, n);
+}
+
 /* The next keys from work.place on; if they are to be deleted (work.deletes) in the same step. */
 static enum conn_step ask_next(struct resp_conn *conn)
 {
     struct conn_work *work = &conn->work;
-    struct bytes place;
-    struct conn_txn *txn = begin(conn, &place);
+    uint8_t last[RESP_GLOB_MAX];
+    struct bytes end = narrow(work, last);
+    struct bounds bounds;
+    struct conn_txn *txn = begin(conn, end, &bounds);
 
     if (work->asked == 0) {
         work->asked = work->limit > 0 && work->limit < WALK_PIECE_MAX ? (uint32_t)work->limit
                                                                       : WALK_PIECE_MAX;
     }
-    if (txn != NULL && (!add_range(conn, txn, TXN_OP_RANGE, place, TXN_OPF_KEYS) ||
-                        (work->deletes && !add_range(conn, txn, TXN_OP_RANGE_DELETE, place, 0)))) {
+    if (txn != NULL &&
+        (!add_range(conn, txn, TXN_OP_RANGE, &bounds, TXN_OPF_KEYS) ||
+         (work->deletes && !add_range(conn, txn, TXN_OP_RANGE_DELETE, &bounds, 0)))) {
         conn_txn_destroy(txn);
         txn = NULL;
     }
@@ -231,13 +281,13 @@ static void place_between(struct resp_conn *conn, struct bytes first, struct byt
 
 static enum conn_step ask_ends(struct resp_conn *conn)
 {
-    struct bytes place;
-    struct conn_txn *txn = begin(conn, &place);
+    struct bounds bounds;
+    struct conn_txn *txn = begin(conn, bytes_of(NULL, 0), &bounds);
 
     conn->work.asked = 1;
-    if (txn != NULL &&
-        (!add_range(conn, txn, TXN_OP_RANGE, place, TXN_OPF_KEYS) ||
-         !add_range(conn, txn, TXN_OP_RANGE, place, (uint16_t)(TXN_OPF_KEYS | TXN_OPF_REVERSE)))) {
+    if (txn != NULL && (!add_range(conn, txn, TXN_OP_RANGE, &bounds, TXN_OPF_KEYS) ||
+                        !add_range(conn, txn, TXN_OP_RANGE, &bounds,
+                                   (uint16_t)(TXN_OPF_KEYS | TXN_OPF_REVERSE)))) {
         conn_txn_destroy(txn);
         txn = NULL;
     }

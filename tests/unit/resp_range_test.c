@@ -233,6 +233,20 @@ static void test_keys(void **state)
                "*6\r\n$1\r\na\r\n$2\r\naa\r\n$2\r\nab\r\n$1\r\nb\r\n$2\r\nba\r\n$1\r\nc\r\n");
     rig_expect(&rig, "KEYS ?a", "*2\r\n$2\r\naa\r\n$2\r\nba\r\n");
     set_many(2500);
+    /* A pattern that begins with itself is looked for among keys that begin so. */
+    rig.handed_out = 0;
+    rig_expect(&rig, "KEYS key:00?1",
+               "*10\r\n$8\r\nkey:0001\r\n$8\r\nkey:0011\r\n"
+               "$8\r\nkey:0021\r\n$8\r\nkey:0031\r\n$8\r\nkey:0041\r\n"
+               "$8\r\nkey:0051\r\n$8\r\nkey:0061\r\n$8\r\nkey:0071\r\n"
+               "$8\r\nkey:0081\r\n$8\r\nkey:0091\r\n");
+    rig_expect(&rig, "SCAN 0 MATCH key:0010 COUNT 1000",
+               "*2\r\n$1\r\n0\r\n*1\r\n$8\r\nkey:0010\r\n");
+    rig_expect(&rig, "KEYS key:249\\9", "*1\r\n$8\r\nkey:2499\r\n");
+    assert_int_equal(rig.handed_out, 3);
+    rig_set(&rig, RIG_ZEUS, "\xff\xff", "v");
+    rig_expect(&rig, "KEYS \xff*", "*1\r\n$2\r\n\xff\xff\r\n");
+    rig_set(&rig, RIG_ZEUS, "\xff\xff", NULL);
     const char *reply = rig_call(&rig, "KEYS *");
     assert_int_equal(strncmp(reply, "*2506\r\n", 7), 0);
     /* In order: each key of the same length is behind the one before it. */
