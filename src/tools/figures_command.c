@@ -41,7 +41,8 @@ static void print_claims(const struct figure_run *run)
     }
 }
 
-/* ---- What the papers say little of is a table of its points, a row for each series ---- */
+/* ---- What the papers say little of in numbers, as [L] of all but its table, is a table of its
+ * points, a row for each series ---- */
 
 #define COLUMNS_MAX 16u
 #define CLAIMS_FEW 1u
@@ -116,7 +117,7 @@ static void markdown_claims(const struct figure_run *run, double seconds)
     printf("\n### Figure %s: %s\n\n", run->figure->id, run->figure->title);
     printf("%s%sMade in %.0f s%s.\n\n", run->note, run->note[0] != '\0' ? " " : "", seconds,
            run->options->quick ? " (quick)" : "");
-    if (claims_of(run->figure) <= CLAIMS_FEW) {
+    if (claims_of(run->figure) <= CLAIMS_FEW || run->figure->id[0] == 'L') {
         markdown_points(run);
         putchar('\n');
     }

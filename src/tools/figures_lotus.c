@@ -108,6 +108,7 @@ static struct figure_wish wish_of(const struct figure_run *run, const struct spo
         .lotus = {.lock.policy = designs[at->design].policy,
                   .hints_off = at->increment < CACHING,
                   .one_at_a_time = at->increment < INSIDE,
+                  .across = at->increment == ACROSS,
                   .hints_max = HINTS_MAX,
                   .tries_max = 1024,
                   .locks_max = 1u << 16},
