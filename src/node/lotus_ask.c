@@ -136,7 +136,9 @@ int ask_prepare(struct lotus_run *r)
     uint32_t bytes = e->objects_n * (uint32_t)sizeof *r->places;
     r->placed.n = 0;
     r->places = (void *)buffer_add(&r->placed, bytes);
-    memset(r->places, 0, bytes);
+    if (bytes > 0) {
+        memset(r->places, 0, bytes);
+    }
     for (uint32_t i = 0; i < e->request.ops_n; i++) {
         uint16_t key = e->index[2 * i], target = e->index[2 * i + 1];
         if (key != UINT16_MAX && evaluation_writes_key(&e->request.ops[i])) {
