@@ -799,6 +799,7 @@ static bool may_fail(struct world *world, const struct sim_op *op)
         return updates(op) && !settled;
     case HK_ERR_UNAVAILABLE:
     case HK_ERR_LOADING:
+    case HK_ERR_ROLE: /* no node keeps rows at the moment */
         return !settled;
     case HK_ERR_LOST:
     case HK_ERR_LOSTSLOT:

@@ -44,6 +44,7 @@ static const struct {
     {"-UNKNOWN ", HK_ERR_UNKNOWN},
     {"-TRYAGAIN ", HK_ERR_BUSY},
     {"-LOSTSLOT ", HK_ERR_LOSTSLOT},
+    {"-NOROLE ", HK_ERR_ROLE},
     {"-LOST ", HK_ERR_LOST},
     {"-ERR value is not", HK_ERR_TYPE},
     {"-ERR increment or decrement would overflow", HK_ERR_OVERFLOW},

@@ -588,6 +588,7 @@ static bool may_fail(struct world *world, const struct deal *deal)
     case HK_ERR_LOST:
         return !settled && any_lost(world, deal);
     case HK_ERR_LOSTSLOT:
+    case HK_ERR_ROLE: /* no node keeps rows at the moment */
         return !settled && homed_on(world);
     case HK_ERR_NOMEM:
     case HK_ERR_FULL:
