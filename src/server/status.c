@@ -310,7 +310,7 @@ static void reply_help(struct resp_out *out)
         "    The operator's word that only these nodes are left: they form a new generation.",
         "    Writes that only the others knew are lost. `horkos recover` asks first.",
         "SLOTS [<space>]",
-        "    Which node is the home of which hash slot, as JSON; engine galene only.",
+        "    Which node is the home of which hash slot, as JSON; engines galene and lotus.",
         "EMPTY-LOST <space>",
         "    The operator's word that what lost slots held may be forgotten: all nodes remove it,",
         "    and the slots get homes again. `horkos slots --empty-lost` asks first, and waits.",
