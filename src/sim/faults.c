@@ -698,6 +698,7 @@ void faults_heal(struct world *world)
         world->machines[i].hears = ~(nodeset)0;
     }
     network_calm(world);
+    operator_keep_rows(world);
     for (uint8_t i = 0; i < world->setup.machines; i++) {
         operator_start(world, i);
     }

@@ -40,6 +40,17 @@ void operator_resize(struct world *world, nodeset wanted)
     operator_wake(world);
 }
 
+void operator_keep_rows(struct world *world)
+{
+    nodeset keepers = 0;
+    for (uint8_t i = 0; i < world->setup.machines; i++) {
+        keepers |= world->setup.roles[i] == NODE_ROLE_COMPUTE ? 0 : nodeset_of(i);
+    }
+    if ((world->operator.wanted & keepers) == 0) {
+        operator_resize(world, world->operator.wanted | nodeset_of(nodeset_first(keepers)));
+    }
+}
+
 void operator_lost(struct world *world, nodeset survivors, uint64_t patience_us)
 {
     struct operator* o = & world->operator;

@@ -27,6 +27,9 @@ struct operator
 void operator_init(struct world *world);
 /* The new configured set; machines that are new in it start. */
 void operator_resize(struct world *world, nodeset wanted);
+/* If all wanted nodes only compute, one that does not is wanted as well: as long as nobody may be a
+ * home, slots stay lost, or nobody's, whatever the nodes do. */
+void operator_keep_rows(struct world *world);
 /* All processes but those of the survivors have been killed; 0: all. They come back some time, and
  * after patience_us the operator says what shall become of the cluster. */
 void operator_lost(struct world *world, nodeset survivors, uint64_t patience_us);

@@ -71,3 +71,4 @@ run 3 1 --from 3 --faults none # a row that came back had an older version than 
 run 3 1 --from 18 --faults none # answers went to another worker than the one that had asked
 run 3 2 --from 122 # a row that had moved as a ghost came back with an older version
 run 3 1 --from 2227 # no node kept rows for a while, which is an error of its own
+run 3 1 --from 5092 # nodes that only compute were wanted to the end, and lost slots had nobody to go to
