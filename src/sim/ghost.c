@@ -629,11 +629,13 @@ static bool is_steady(const struct world *world, const struct view *view, uint8_
            m->trap == TRAP_NONE && !is_cut_off(world, node);
 }
 
-/* Before the first view every node is needed, and one may be replaced. */
-static bool may_lose_before_first(const struct world *world)
+/* Before the first view every node is needed, and one may be replaced: the view may name processes
+ * that have gone meanwhile, and must have a majority without them. */
+static bool may_lose_before_first(const struct world *world, uint8_t node)
 {
     for (uint32_t i = 0; i < world->setup.nodes; i++) {
-        if (world->machines[i].incarnation != 1 || world->machines[i].node == NULL) {
+        const struct machine *m = &world->machines[i];
+        if (m->incarnation != 1 || m->node == NULL || (i != node && m->leaving)) {
             return false;
         }
     }
@@ -644,7 +646,7 @@ bool ghost_may_lose(const struct world *world, uint8_t node)
 {
     const struct view *view = ghost_newest(world);
     if (view == NULL) {
-        return may_lose_before_first(world);
+        return may_lose_before_first(world, node);
     }
     if (!owned_may_lose(world, node)) {
         return false;

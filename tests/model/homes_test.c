@@ -408,6 +408,51 @@ static void scenarios(void **state)
 #endif
 }
 
+/* All slots are in this state; whose, by everybody's table who lives. */
+static void assert_slots(const struct homes_rig *r, enum home_state state, uint8_t home)
+{
+    for (uint8_t node = 0; node < HOMES_NODES; node++) {
+        for (uint32_t i = 0; r->nodes[node].alive && i < HASH_SLOTS; i++) {
+            struct slot_home h = slot_home_unpack(r->nodes[node].table[i]);
+            assert_int_equal(h.state, state);
+            assert_int_equal(h.home, home);
+        }
+    }
+}
+
+/* S13: 3 has everything, as the others only compute, and dies. The operator gives its slots up in
+ * vain until 4 is there, who may be a home; then he does it again. */
+static void lost_while_all_compute(void **state)
+{
+    (void)state;
+    struct homes_rig *r = &rig;
+    homes_rig_init(r, 4, 0, 1);
+    r->whole = true;
+    r->computers = 1 | 2 | 4;
+    homes_rig_exhaust(r);
+    write_all(r);
+    assert_slots(r, HOME_STABLE, 3);
+    homes_rig_view(r, nodeset_of(3), 0, 0);
+    homes_rig_exhaust(r);
+    assert_slots(r, HOME_LOST, 3);
+    uint64_t version = r->nodes[0].homes.version;
+    homes_rig_say(r, 1, SLOTS_EMPTY, 0);
+    homes_rig_exhaust(r);
+    assert_slots(r, HOME_LOST, 3);
+    assert_int_equal(r->nodes[0].homes.version, version);
+
+    homes_rig_view(r, 0, nodeset_of(4), 0);
+    homes_rig_exhaust(r);
+    homes_rig_view(r, 0, 0, nodeset_of(4));
+    homes_rig_exhaust(r);
+    assert_slots(r, HOME_LOST, 3);
+    homes_rig_say(r, 1, SLOTS_EMPTY, 0);
+    homes_rig_exhaust(r);
+    assert_slots(r, HOME_STABLE, 4);
+    homes_rig_settle(r);
+    assert_null(r->violation);
+}
+
 #ifdef HK_MUTANTS
 /* With a rule off some run shows the fault. */
 static void rules(void **state)
@@ -435,9 +480,13 @@ static void rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(even_shares),     cmocka_unit_test(hostile_messages),
-        cmocka_unit_test(hostile_members), cmocka_unit_test(scenarios),
-        cmocka_unit_test(clusters),        cmocka_unit_test(clusters_of_wholes),
+        cmocka_unit_test(even_shares),
+        cmocka_unit_test(hostile_messages),
+        cmocka_unit_test(hostile_members),
+        cmocka_unit_test(scenarios),
+        cmocka_unit_test(clusters),
+        cmocka_unit_test(clusters_of_wholes),
+        cmocka_unit_test(lost_while_all_compute),
 #ifdef HK_MUTANTS
         cmocka_unit_test(rules),
 #endif

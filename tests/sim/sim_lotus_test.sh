@@ -72,3 +72,5 @@ run 3 1 --from 18 --faults none # answers went to another worker than the one th
 run 3 2 --from 122 # a row that had moved as a ghost came back with an older version
 run 3 1 --from 2227 # no node kept rows for a while, which is an error of its own
 run 3 1 --from 5092 # nodes that only compute were wanted to the end, and lost slots had nobody to go to
+run 3 1 --from 2563 # two nodes left at a time while the first view formed: only one may
+at_most stranded 0
