@@ -9,6 +9,7 @@
 #include "wire/msg.h"
 
 #define DEADLINE_BYTES ((uint32_t)sizeof(uint64_t))
+#define NUMBER_ROOM 8u /* digits, and a sign */
 
 /* What each kind is. */
 struct op_rule {
@@ -66,6 +67,24 @@ bool op_is_rmw(const struct op *op)
     if (op->kind == OP_DELETE)
         return !has(op, OPF_BLIND);
     return op_updates(op);
+}
+
+uint32_t op_room(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_SET:
+        return op->value.n + (has(op, OPF_DEADLINE) ? DEADLINE_BYTES : 0);
+    case OP_GETSET:
+    case OP_APPEND:
+        return op->value.n;
+    case OP_SETRANGE:
+        return op->value.n > 0 ? (uint32_t)op->number + op->value.n : 0;
+    case OP_ADD:
+    case OP_ADD_FLOAT:
+        return NUMBER_ROOM;
+    default:
+        return 0;
+    }
 }
 
 static bool flags_fit(const struct op *op)

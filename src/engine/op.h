@@ -58,6 +58,10 @@ struct op {
 bool op_updates(const struct op *op);
 bool op_is_rmw(const struct op *op);
 
+/* Bytes, as stored, that a new key's value comes to by the operation; of a number as many as most
+ * need. For whoever makes room early: 0 if the operation sets none, or is a transaction's own. */
+uint32_t op_room(const struct op *op);
+
 /* HK_ERR_INVALID for kinds, flags and numbers that mean nothing, HK_ERR_TOOBIG for a key or a value
  * that no store could hold. Operations come from clients through a parser that builds them, so
  * op_evaluate counts on this check and asserts what it relies on. */

@@ -258,7 +258,7 @@ static void unlock(struct record *r, uint64_t version)
 static int sizes_invalid(const struct records *records, struct bytes key,
                          const struct record_value *value)
 {
-    HK_ASSERT(value->head.n % 8u == 0);
+    HK_ASSERT(value->head.n % 8u == 0 && value->room <= STORE_INLINE_MAX);
     if (key.n == 0) {
         return HK_ERR_INVALID;
     }
@@ -312,6 +312,8 @@ int record_create_parts(struct records *records, struct store_thread *thread, st
         return err;
     }
     uint32_t value_words = value_out != 0 ? 0 : (value_bytes(value) + 7u) / 8u;
+    uint32_t room_words = (value->room + 7u) / 8u;
+    value_words = value_words > room_words ? value_words : room_words;
     value_words = value_words > RECORD_VALUE_WORDS_MIN ? value_words : RECORD_VALUE_WORDS_MIN;
     struct record_cell cell;
     size_t bytes = 8u * (size_t)(RECORD_HEADER_WORDS + key_words(key.n) + value_words);

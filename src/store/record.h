@@ -35,10 +35,12 @@ int record_create(struct records *records, struct store_thread *thread, struct b
                   struct bytes value, uint64_t *hint_out) __attribute__((warn_unused_result));
 
 /* A value in two parts, one behind the other; the first a multiple of 8 bytes, STORE_INLINE_MAX at
- * most. */
+ * most. room: of a new record, bytes that a later value is to find room for in its cell; no more
+ * than STORE_INLINE_MAX. */
 struct record_value {
     struct bytes head;
     struct bytes rest;
+    uint32_t room;
 };
 int record_create_parts(struct records *records, struct store_thread *thread, struct bytes key,
                         const struct record_value *value, uint64_t *hint_out)

@@ -92,6 +92,10 @@ static const char *row_wrong(const struct row *row)
         return "next state";
     if (changed && !op_updates(&row->op))
         return "a read changed the key";
+    bool number = row->op.kind == OP_ADD || row->op.kind == OP_ADD_FLOAT;
+    bool becomes = changed && !row->old.present && next.present;
+    if (becomes && !number && op_room(&row->op) != op_state_stored_bytes(&next))
+        return "another room";
     return NULL;
 }
 
