@@ -98,8 +98,10 @@ void ask_owned(struct lotus_run *r)
 static void item_of_object(const struct lotus_run *r, uint32_t i, struct lotus_item *item)
 {
     const struct lotus_place *p = &r->places[i];
-    *item = (struct lotus_item){
-        .mode = p->write ? LOCK_X : LOCK_S, .hint = p->hint, .key = r->evaluation.objects[i].key};
+    *item = (struct lotus_item){.mode = p->write ? LOCK_X : LOCK_S,
+                                .room = p->write ? p->room : 0,
+                                .hint = p->hint,
+                                .key = r->evaluation.objects[i].key};
 }
 
 static void item_of_span(const struct lotus_span *s, struct lotus_item *item)
@@ -142,7 +144,9 @@ int ask_prepare(struct lotus_run *r)
     for (uint32_t i = 0; i < e->request.ops_n; i++) {
         uint16_t key = e->index[2 * i], target = e->index[2 * i + 1];
         if (key != UINT16_MAX && evaluation_writes_key(&e->request.ops[i])) {
+            uint32_t room = op_room(&e->request.ops[i]);
             r->places[key].write = true;
+            r->places[key].room = room > r->places[key].room ? room : r->places[key].room;
         }
         if (target != UINT16_MAX) {
             r->places[target].write = true;

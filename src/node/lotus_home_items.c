@@ -78,9 +78,8 @@ static uint32_t run_point(struct worker *w, struct home_space *s, struct home_wo
         return LOTUS_MOVED;
     }
     bool values = (item->flags & LOTUS_ITEM_KEYS) == 0;
-    uint32_t word = home_word(lotus_table_point(s->table, w->threads[s->space], &work->holder,
-                                                item->key, item->hint, (enum lock_mode)item->mode,
-                                                values, w->lotus_home->value, &row));
+    uint32_t word = home_word(lotus_table_item(s->table, w->threads[s->space], &work->holder, item,
+                                               w->lotus_home->value, &row));
     if ((word == LOTUS_OK || word == LOTUS_WORDS) && !lotus_here(w, s->space, slot)) {
         return LOTUS_MOVED;
     }

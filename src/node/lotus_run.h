@@ -15,6 +15,7 @@ struct lotus_place {
     uint64_t hint;
     uint32_t value_at, value_n;   /* in lotus_run.values */
     uint32_t record_at, record_n; /* in lotus_run.record: what it becomes */
+    uint32_t room;                /* as lotus_item has it */
     uint8_t home;
     uint8_t flags; /* KEY_VALUE_FLAGS, LOTUS_ROW_ABSENT */
     bool write;    /* it may be written: X */

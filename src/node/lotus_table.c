@@ -167,25 +167,35 @@ enum table_word lotus_table_point(struct lotus_table *table, struct store_thread
                                   enum lock_mode mode, bool values, void *buffer,
                                   struct lotus_row *row_out)
 {
+    struct lotus_item item = {
+        .mode = (uint8_t)mode, .flags = values ? 0 : LOTUS_ITEM_KEYS, .hint = hint, .key = key};
+    return lotus_table_item(table, thread, holder, &item, buffer, row_out);
+}
+
+enum table_word lotus_table_item(struct lotus_table *table, struct store_thread *thread,
+                                 struct lotus_holder *holder, const struct lotus_item *item,
+                                 void *buffer, struct lotus_row *row_out)
+{
+    bool values = (item->flags & LOTUS_ITEM_KEYS) == 0, writes = item->mode == LOCK_X;
     uint32_t number = 0;
     struct row_read read;
     enum table_word word = lotus_settle(table, holder);
-    if (word == TABLE_DONE &&
-        (mode == LOCK_X || lotus_rule_on(&table->lotus, LOTUS_RULE_READ_LOCK))) {
-        word = lotus_lock(table, thread, holder, false, key, mode, &number);
+    if (word == TABLE_DONE && (writes || lotus_rule_on(&table->lotus, LOTUS_RULE_READ_LOCK))) {
+        word = lotus_lock(table, thread, holder, false, item->key, (enum lock_mode)item->mode,
+                          &number);
     }
     if (word != TABLE_DONE) {
         return word;
     }
-    bool found = row_find(table, thread, key, hint, values, buffer, &read);
-    count_hint(table, holder, hint, &read);
-    if (!found && mode == LOCK_X) {
-        word = lotus_insert(table, thread, holder, number, key, &read);
+    bool found = row_find(table, thread, item->key, item->hint, values, buffer, &read);
+    count_hint(table, holder, item->hint, &read);
+    if (!found && writes) {
+        word = lotus_insert(table, thread, holder, number, item, &read);
         if (word != TABLE_DONE) {
             return word;
         }
     }
-    if (mode == LOCK_X) {
+    if (writes) {
         row_note(table, number, &read);
     }
     row_tell(&read, values, row_out);

@@ -84,6 +84,11 @@ enum table_word lotus_table_point(struct lotus_table *table, struct store_thread
                                   struct lotus_holder *holder, struct bytes key, uint64_t hint,
                                   enum lock_mode mode, bool values, void *buffer,
                                   struct lotus_row *row_out);
+/* The same, as an item asks for it (values: without LOTUS_ITEM_KEYS). A ghost that it makes has
+ * room for a value of item->room bytes: written then, the row keeps the hint of the ghost. */
+enum table_word lotus_table_item(struct lotus_table *table, struct store_thread *thread,
+                                 struct lotus_holder *holder, const struct lotus_item *item,
+                                 void *buffer, struct lotus_row *row_out);
 
 /* A scan under way, across waits. Zero and lotus_scan.item: at its beginning. The item's bytes stay
  * good. */

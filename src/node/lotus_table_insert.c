@@ -121,12 +121,13 @@ static enum table_word insert(struct insertion *i)
 }
 
 enum table_word lotus_insert(struct lotus_table *t, struct store_thread *thread,
-                             struct lotus_holder *h, uint32_t number, struct bytes key,
+                             struct lotus_holder *h, uint32_t number, const struct lotus_item *item,
                              struct row_read *read_out)
 {
+    struct bytes key = item->key;
     struct insertion i = {.t = t, .thread = thread, .h = h, .key = key};
     struct ghost *ghost = ghost_create(thread, key);
-    if (ghost == NULL || ghost_record(t, thread, key, &i.hint) != HK_OK) {
+    if (ghost == NULL || ghost_record(t, thread, item, &i.hint) != HK_OK) {
         ghost_destroy(thread, ghost);
         return TABLE_NOMEM;
     }

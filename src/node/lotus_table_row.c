@@ -82,12 +82,16 @@ static struct record_value value_of(const struct row_head *head, const struct lo
                                  .rest = absent ? bytes_of(NULL, 0) : row->value};
 }
 
-int ghost_record(struct lotus_table *t, struct store_thread *thread, struct bytes key,
+int ghost_record(struct lotus_table *t, struct store_thread *thread, const struct lotus_item *item,
                  uint64_t *hint_out)
 {
     struct row_head head = {.flags = LOTUS_ROW_ABSENT | ROW_QUEUED};
     struct record_value value = {.head = bytes_of(&head, LOTUS_ROW_HEAD)};
-    return record_create_parts(t->records, thread, key, &value, hint_out);
+    /* What is longer will be out of line, and leaves the cell where it is. */
+    if (item->room <= STORE_INLINE_MAX - LOTUS_ROW_HEAD) {
+        value.room = item->room + LOTUS_ROW_HEAD;
+    }
+    return record_create_parts(t->records, thread, item->key, &value, hint_out);
 }
 
 /* The holder's request that owns X on the row; 0: none. */

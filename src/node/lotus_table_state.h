@@ -243,8 +243,9 @@ void row_tell(const struct row_read *read, bool values, struct lotus_row *row_ou
 void row_note(struct lotus_table *t, uint32_t number, const struct row_read *read);
 /* What a request kept for a write. */
 void held_drop(struct lotus_table *t, struct store_thread *thread, struct held *held);
-/* A new ghost's record. HK_ERR_NOMEM. */
-int ghost_record(struct lotus_table *t, struct store_thread *thread, struct bytes key,
+/* A new ghost's record, in a cell that the item's value stays in if it comes to no more than its
+ * room: who has its hint from here has the row's. HK_ERR_NOMEM. */
+int ghost_record(struct lotus_table *t, struct store_thread *thread, const struct lotus_item *item,
                  uint64_t *hint_out) __attribute__((warn_unused_result));
 
 /* ---- lotus_table_clean.c ---- */
@@ -268,9 +269,9 @@ enum table_word entry_remove(struct lotus_table *t, struct store_thread *thread,
 
 /* ---- lotus_table_insert.c ---- */
 
-/* X on the row is the holder's, as request number, and there is no entry: makes a ghost. */
+/* X on the item's row is the holder's, as request number, and there is no entry: makes a ghost. */
 enum table_word lotus_insert(struct lotus_table *t, struct store_thread *thread,
-                             struct lotus_holder *h, uint32_t number, struct bytes key,
+                             struct lotus_holder *h, uint32_t number, const struct lotus_item *item,
                              struct row_read *read_out);
 
 #endif

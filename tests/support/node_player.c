@@ -161,9 +161,12 @@ static enum table_word step(struct player *p, bool *ended_out)
     if (is_scan(s)) {
         return scan_on(p, s, ended_out);
     }
+    /* Every other key's ghosts have room for what is mostly written. */
+    struct lotus_item item = {.mode = s->kind == PLAY_READ ? LOCK_S : LOCK_X,
+                              .room = s->key % 2u * 40u,
+                              .key = key_of(s->key)};
     enum table_word word =
-        lotus_table_point(p->table, p->thread, &p->holder, key_of(s->key), 0,
-                          s->kind == PLAY_READ ? LOCK_S : LOCK_X, true, p->buffer, &row);
+        lotus_table_item(p->table, p->thread, &p->holder, &item, p->buffer, &row);
     s->values[0] = word == TABLE_DONE ? value_of(&row) : 0;
     *ended_out = word == TABLE_DONE;
     return word;

@@ -115,7 +115,7 @@ static void test_items(void **state)
     (void)state;
     const struct lotus_item items[] = {
         {.mode = LOCK_S, .hint = UINT64_MAX, .key = text("a key")},
-        {.mode = LOCK_X, .key = text("")},
+        {.mode = LOCK_X, .room = UINT32_MAX, .key = text("")},
         {.mode = LOCK_S, .flags = LOTUS_ITEM_KEYS, .key = text("b")},
         {.mode = LOCK_S,
          .flags = LOTUS_ITEM_RANGE | LOTUS_ITEM_REVERSE | LOTUS_ITEM_KEYS,
@@ -144,6 +144,7 @@ static void test_items(void **state)
         assert_int_equal(item.mode, items[i].mode);
         assert_int_equal(item.flags, items[i].flags);
         assert_int_equal(item.limit, items[i].limit);
+        assert_int_equal(item.room, items[i].room);
         assert_int_equal(item.hint, items[i].hint);
         assert_true(bytes_equal(item.key, items[i].key));
         assert_true(bytes_equal(item.end, items[i].end));
@@ -171,7 +172,8 @@ static void test_items_that_mean_nothing(void **state)
     refuses_item(&(struct lotus_item){.mode = LOCK_S, .flags = 8}, "an item's flags mean nothing");
     refuses_item(&(struct lotus_item){.mode = LOCK_S, .flags = LOTUS_ITEM_REVERSE},
                  "an item's flags mean nothing");
-    refuses_item(&(struct lotus_item){.mode = LOCK_S, .limit = 1}, "a point has an end");
+    refuses_item(&(struct lotus_item){.mode = LOCK_S, .room = 1},
+                 "a point has room and is only read");
     refuses_item(&(struct lotus_item){.mode = LOCK_S, .end = text("e")}, "a point has an end");
     refuses_item(&(struct lotus_item){.mode = LOCK_S, .flags = LOTUS_ITEM_RANGE, .hint = 1},
                  "a range has a hint");

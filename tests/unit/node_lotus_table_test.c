@@ -180,6 +180,111 @@ static void test_hints_are_checked(void **state)
     table_close(&rig);
 }
 
+static enum table_word take_item(struct table_rig *rig, struct lotus_item item)
+{
+    return lotus_table_item(rig->table, rig->thread, &rig->holders[1], &item, rig->buffer,
+                            &rig->row);
+}
+
+/* A transaction that writes so many bytes, by the hint; the row's hint before it. */
+static uint64_t write_sized(struct table_rig *rig, const char *key, uint64_t hint, uint32_t room,
+                            uint32_t bytes)
+{
+    static uint8_t value[4096];
+    struct bytes k = bytes_of(key, 1);
+    struct lotus_row row = {.key = k, .version = ++rig->now_us, .value = bytes_of(value, bytes)};
+    table_begin(rig, 1, 1);
+    assert_int_equal(
+        take_item(rig, (struct lotus_item){.mode = LOCK_X, .hint = hint, .room = room, .key = k}),
+        TABLE_DONE);
+    uint64_t met = rig->row.hint;
+    assert_int_equal(lotus_table_reserve(rig->table, rig->thread, &rig->holders[1], &row),
+                     TABLE_DONE);
+    assert_true(table_prepare(rig, 1));
+    assert_int_equal(
+        lotus_table_write(rig->table, rig->thread, &rig->holders[1], &row, rig->now_us),
+        TABLE_DONE);
+    table_end(rig, 1);
+    return met;
+}
+
+static uint64_t read_sized(struct table_rig *rig, const char *key, uint64_t hint, uint32_t bytes)
+{
+    table_begin(rig, 1, 1);
+    assert_int_equal(
+        take_item(rig, (struct lotus_item){.mode = LOCK_S, .hint = hint, .key = bytes_of(key, 1)}),
+        TABLE_DONE);
+    assert_int_equal(rig->row.value.n, bytes);
+    uint64_t met = rig->row.hint;
+    table_end(rig, 1);
+    return met;
+}
+
+static uint64_t stale_hints(const struct table_rig *rig)
+{
+    struct lotus_table_stats stats;
+    lotus_table_stats(rig->table, &stats);
+    return stats.hints_stale;
+}
+
+/* Whoever made the ghost has been told its hint: the row is there, as long as it fits its cell. */
+static void test_a_row_stays_where_its_ghost_was(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {0, 1, 8, 40, 100, 999, 1008, 1009, 4000};
+    struct table_rig rig;
+    open_with(&rig, LOCK_NO_WAIT);
+    for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char key[2] = {(char)('a' + i), 0};
+        uint64_t hint = write_sized(&rig, key, 0, sizes[i], sizes[i]);
+        assert_int_equal(read_sized(&rig, key, hint, sizes[i]), hint);
+        assert_int_equal(write_sized(&rig, key, hint, 0, sizes[i]), hint);
+        /* What is out of line stays so: it has no cell to come back to. */
+        uint32_t less = sizes[i] > STORE_INLINE_MAX - LOTUS_ROW_HEAD ? 2000 : sizes[i] / 2u;
+        assert_int_equal(write_sized(&rig, key, hint, 0, less), hint);
+        assert_int_equal(read_sized(&rig, key, hint, less), hint);
+    }
+    assert_int_equal(stale_hints(&rig), 0);
+    table_close(&rig);
+}
+
+/* Of any room that a peer may say; nothing is written. */
+static void test_any_room_is_good(void **state)
+{
+    (void)state;
+    static const uint32_t rooms[] = {1, STORE_INLINE_MAX, UINT32_MAX - LOTUS_ROW_HEAD, UINT32_MAX};
+    struct table_rig rig;
+    open_with(&rig, LOCK_NO_WAIT);
+    for (uint32_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+        char key[2] = {(char)('a' + i), 0};
+        table_begin(&rig, 1, 1);
+        assert_int_equal(take_item(&rig, (struct lotus_item){.mode = LOCK_X,
+                                                             .room = rooms[i],
+                                                             .key = bytes_of(key, 1)}),
+                         TABLE_DONE);
+        assert_int_equal(rig.row.flags, LOTUS_ROW_ABSENT);
+        table_end(&rig, 1);
+    }
+    table_close(&rig);
+}
+
+/* A row that outgrows its cell has another hint, and the old one is refused. */
+static void test_a_row_that_outgrows_its_cell_moves(void **state)
+{
+    (void)state;
+    struct table_rig rig;
+    open_with(&rig, LOCK_NO_WAIT);
+    uint64_t old = write_sized(&rig, "k", 0, 8, 8);
+    assert_int_equal(write_sized(&rig, "k", old, 8, 200), old);
+    assert_int_equal(stale_hints(&rig), 0);
+    uint64_t hint = read_sized(&rig, "k", old, 200);
+    assert_int_not_equal(hint, old);
+    assert_int_equal(stale_hints(&rig), 1);
+    assert_int_equal(read_sized(&rig, "k", hint, 200), hint);
+    assert_int_equal(stale_hints(&rig), 1);
+    table_close(&rig);
+}
+
 /* The record of a row that does not fit its cell any more is another one; before it is, its hint
  * is none. */
 static void test_a_reserved_record_is_no_row_yet(void **state)
@@ -603,6 +708,9 @@ int main(void)
         cmocka_unit_test(test_values_and_keys_of_all_sizes),
         cmocka_unit_test(test_a_key_may_be_asked_for_twice),
         cmocka_unit_test(test_hints_are_checked),
+        cmocka_unit_test(test_a_row_stays_where_its_ghost_was),
+        cmocka_unit_test(test_any_room_is_good),
+        cmocka_unit_test(test_a_row_that_outgrows_its_cell_moves),
         cmocka_unit_test(test_a_reserved_record_is_no_row_yet),
         cmocka_unit_test(test_rows_without_values),
         cmocka_unit_test(test_no_wait_refuses),

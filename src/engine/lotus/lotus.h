@@ -158,6 +158,7 @@ struct lotus_item {
     uint8_t mode; /* enum lock_mode of the rows */
     uint8_t flags;
     uint32_t limit;   /* of a range: rows that are no ghosts; 0: none */
+    uint32_t room;    /* of a point under X: bytes that its value may come to, if it is new; 0 */
     uint64_t hint;    /* 0: none */
     struct bytes key; /* or the range's start; empty: the first key */
     struct bytes end; /* of a range: its first key is not in it; empty: behind the last key */

@@ -3,7 +3,7 @@
  * too long for two.
  *
  * head     age 16, version of the map 8, wall clock 8
- * item     hint 8, limit 4, length of key 3, of end 3, mode 1, flags 1; key, end
+ * item     hint 8, limit or room 4, length of key 3, of end 3, mode 1, flags 1; key, end
  * row      flags 1 (END: nothing more), length of key 3, of value 4, version 8, hint 8; key, value
  * request  operations 4, watches 4, flags 4; the operations, the watches
  * op       kind 1, zero 1, flags 2, lengths of key 4, value 4, argument 4, number 8; the three
@@ -129,7 +129,7 @@ uint32_t lotus_item_bytes(const struct lotus_item *item)
 uint8_t *lotus_item_put(uint8_t *at, const struct lotus_item *item)
 {
     put_u64(at, item->hint);
-    put_u32(at + 8, item->limit);
+    put_u32(at + 8, (item->flags & LOTUS_ITEM_RANGE) != 0 ? item->limit : item->room);
     put_u24(at + 12, item->key.n);
     put_u24(at + 15, item->end.n);
     at[18] = item->mode;
@@ -143,8 +143,8 @@ static bool take_item(struct bytes *rest, struct lotus_item *item)
     if (!cut(rest, ITEM_BYTES, &b)) {
         return false;
     }
-    *item = (struct lotus_item){
-        .mode = b.at[18], .flags = b.at[19], .limit = get_u32(b.at + 8), .hint = get_u64(b.at)};
+    *item = (struct lotus_item){.mode = b.at[18], .flags = b.at[19], .hint = get_u64(b.at)};
+    *((item->flags & LOTUS_ITEM_RANGE) != 0 ? &item->limit : &item->room) = get_u32(b.at + 8);
     return cut_key(rest, get_u24(b.at + 12), &item->key) &&
            cut_key(rest, get_u24(b.at + 15), &item->end);
 }
@@ -166,8 +166,11 @@ static const char *item_invalid(const struct lotus_item *item)
     if ((item->flags & ~flags) != 0 || (!range && (item->flags & LOTUS_ITEM_REVERSE) != 0)) {
         return "an item's flags mean nothing";
     }
-    if (!range && (item->limit != 0 || item->end.n > 0)) {
+    if (!range && item->end.n > 0) {
         return "a point has an end";
+    }
+    if (item->room != 0 && item->mode != LOCK_X) {
+        return "a point has room and is only read";
     }
     return range && item->hint != 0 ? "a range has a hint" : NULL;
 }
