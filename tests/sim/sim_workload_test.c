@@ -58,13 +58,21 @@ static uint64_t times_said(const char *parent, const char *name)
     return sum;
 }
 
+/* Ranges are for spaces with tables, whose traders ask the node itself (sim/trader.c); what their
+ * commands say is resp_range_test's. */
+static bool is_range(const struct resp_command *command)
+{
+    return strcmp(command->name, "range") == 0 || strcmp(command->name, "rangecount") == 0 ||
+           strcmp(command->name, "delrange") == 0;
+}
+
 static void test_every_data_command_is_said(void **state)
 {
     (void)state;
     uint32_t n = 0;
     for (uint32_t i = 0; i < resp_command_count(); i++) {
         const struct resp_command *command = resp_command_at(i);
-        if ((command->flags & RESP_DATA) != 0) {
+        if ((command->flags & RESP_DATA) != 0 && !is_range(command)) {
             n++;
             assert_true(times_said("", command->name) >= LEAST);
         }
