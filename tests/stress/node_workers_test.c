@@ -57,6 +57,7 @@ struct stress {
     _Atomic uint64_t wanted;
     _Atomic uint64_t quota;
     _Atomic bool failed;
+    _Atomic nodeset live[NODES]; /* of the view that the node's idle control worker saw last */
     pthread_mutex_t lock;
     pthread_cond_t reached;
 };
@@ -66,11 +67,33 @@ static struct pending *slot_of(struct client *c, uint64_t tag)
     return &c->pending[tag % WINDOW];
 }
 
+static void signal_reached(struct stress *s)
+{
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_signal(&s->reached);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void note_view(struct stress *s, uint32_t node)
+{
+    struct node_status status;
+    node_status(cluster_node(s->cluster, node), clock_boot_us(), &status);
+    if (atomic_exchange(&s->live[node], status.view.live) != status.view.live) {
+        signal_reached(s);
+    }
+}
+
 static bool next_request(void *context, uint32_t node, uint32_t worker, struct request *out)
 {
     struct stress *s = context;
     struct client *c = &s->clients[node][worker];
-    if (c->sent >= atomic_load(&s->quota) || c->in_flight == WINDOW) {
+    if (c->sent >= atomic_load(&s->quota)) {
+        if (worker == 0) {
+            note_view(s, node);
+        }
+        return false;
+    }
+    if (c->in_flight == WINDOW) {
         return false;
     }
     if (!c->open) {
@@ -173,17 +196,21 @@ static void take_reply(void *context, uint32_t node, uint32_t worker, const stru
     p->used = false;
     c->in_flight--;
     if (atomic_fetch_add(&s->answers, 1) + 1 >= atomic_load(&s->wanted)) {
-        pthread_mutex_lock(&s->lock);
-        pthread_cond_signal(&s->reached);
-        pthread_mutex_unlock(&s->lock);
+        signal_reached(s);
     }
 }
 
-static void wait_for_answers(struct stress *s, uint64_t answers)
+static struct timespec patience(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 200;
+    return until;
+}
+
+static void wait_for_answers(struct stress *s, uint64_t answers)
+{
+    struct timespec until = patience();
     pthread_mutex_lock(&s->lock);
     atomic_store(&s->wanted, answers);
     int err = 0;
@@ -192,6 +219,19 @@ static void wait_for_answers(struct stress *s, uint64_t answers)
     }
     pthread_mutex_unlock(&s->lock);
     assert_int_equal(err, 0); /* no progress */
+}
+
+/* Who needs only a majority may have answered everything before the dead node's lease ended. */
+static void wait_for_view(struct stress *s, uint32_t node, nodeset live)
+{
+    struct timespec until = patience();
+    pthread_mutex_lock(&s->lock);
+    int err = 0;
+    while (atomic_load(&s->live[node]) != live && err == 0) {
+        err = pthread_cond_timedwait(&s->reached, &s->lock, &until);
+    }
+    pthread_mutex_unlock(&s->lock);
+    assert_int_equal(err, 0); /* no such view */
 }
 
 static int64_t final_value(struct stress *s, uint32_t node, uint32_t counter)
@@ -224,6 +264,8 @@ static void run(const struct engine_ops *ops, const void *engine, uint32_t dead)
 {
     uint32_t all = 2 * WORKERS + 2;
     uint32_t rest = all - workers_of(dead);
+    uint32_t alive = dead == 1 ? 0 : 1;
+    nodeset live = (nodeset)7 & ~((nodeset)1 << dead);
     struct stress *s = calloc(1, sizeof *s);
     assert_non_null(s);
     struct cluster_config config = {
@@ -252,12 +294,12 @@ static void run(const struct engine_ops *ops, const void *engine, uint32_t dead)
     cluster_halt(s->cluster, dead);
     atomic_store(&s->quota, 2 * UPDATES);
     wait_for_answers(s, (uint64_t)(all + rest) * UPDATES);
+    wait_for_view(s, alive, live);
     cluster_join(s->cluster);
     assert_false(atomic_load(&s->failed));
     struct node_status status;
-    uint32_t alive = dead == 1 ? 0 : 1;
     node_status(cluster_node(s->cluster, alive), clock_boot_us(), &status);
-    assert_int_equal(status.view.live, 7 & ~(1 << dead));
+    assert_int_equal(status.view.live, live);
     assert_true(status.view.epoch >= 2);
     for (uint32_t k = 0; k < COUNTERS; k++) {
         int64_t low = atomic_load(&s->acknowledged[k]);
