@@ -166,9 +166,10 @@ bool range_begin(struct txn_ranges *r, struct txn_object *objects, uint32_t n,
     if (memory->used > memory->n) {
         return false;
     }
-    uint8_t *order = memory->at, *other = memory->at + bytes;
+    uint8_t *order = memory->at;
     *r = (struct txn_ranges){.objects = objects, .n = n, .order = order};
     if (n > 0) {
+        uint8_t *other = order + bytes;
         put_runs(r, order);
         while (!merge_runs(r, order, other)) {
             memcpy(order, other, bytes);
