@@ -452,7 +452,7 @@ static const char *understand_one(const struct world *world, struct deal *deal, 
                    ? NULL
                    : "an answer that is none to a change of name";
     case OP_DELETE:
-        if (deal->kind == DEAL_ERASE && deal->items[i - 1].there != item->gone) {
+        if (deal->kind == DEAL_ERASE && i > 0 && deal->items[i - 1].there != item->gone) {
             return "a deletion that does not see what was read before it";
         }
         return answer->kind == ANSWER_OK || answer->kind == ANSWER_NUMBER
