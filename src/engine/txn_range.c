@@ -321,7 +321,7 @@ bool range_evaluate(struct txn_ranges *r, const struct op *op, struct txn_memory
         return true;
     }
     *answer = (struct answer){.kind = pairs ? ANSWER_PAIRS : ANSWER_NUMBER, .number = rows};
-    if (pairs) {
+    if (pairs && rows > 0) {
         memory->used += bytes;
         if (memory->used > memory->n) {
             return false;

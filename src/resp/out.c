@@ -57,7 +57,7 @@ static uint8_t *reserve(struct resp_out *out, uint32_t n)
     if (out->failed) {
         return NULL;
     }
-    if (n <= out->capacity - out->n) {
+    if (out->at != NULL && n <= out->capacity - out->n) {
         return out->at + out->n;
     }
 
