@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
+#include "bench/samples.h"
 #include "engine/lotus/lotus.h"
 #include "engine/engine.h"
 #include "load/keys.h"
@@ -59,6 +60,8 @@ struct bench_config {
     struct lotus_config lotus;      /* lotus: what it is configured with; ... */
     uint32_t memory; /* ... and how many of the nodes, the last ones, are memory servers alone and
                         the others compute servers alone; 0: all are both */
+    /* Where the time goes is asked while runs count (samples.h); without threads. NULL: not. */
+    struct samples *samples;
     uint64_t seed;
     /* How far the preparation is (done of all keys); may be NULL. */
     void (*progress)(void *context, uint64_t done, uint64_t all);

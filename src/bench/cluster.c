@@ -489,6 +489,19 @@ static void work_for(struct bench_cluster *c, double seconds)
     }
 }
 
+/* False: it cannot be. */
+static bool start_samples(struct bench_cluster *c)
+{
+    return c->config.samples == NULL || samples_start(c->config.samples) == HK_OK;
+}
+
+static void stop_samples(struct bench_cluster *c)
+{
+    if (c->config.samples != NULL) {
+        samples_stop(c->config.samples);
+    }
+}
+
 void bench_cluster_run(struct bench_cluster *c, double warmup_seconds, double seconds,
                        struct bench_run *run_out)
 {
@@ -499,13 +512,15 @@ void bench_cluster_run(struct bench_cluster *c, double warmup_seconds, double se
     work_for(c, warmup_seconds);
     atomic_fetch_add_explicit(&c->run, 1, memory_order_relaxed);
     read_all(c, &before);
+    bool asked = start_samples(c);
     work_for(c, seconds);
+    stop_samples(c);
     read_all(c, &after);
     bool ended = crew_pause(c);
     run_out->seconds = 1e-9 * (double)(after.now_ns - before.now_ns);
     run_out->cpu_seconds = after.cpu_seconds - before.cpu_seconds;
     run_out->reads_passed = after.passed - before.passed;
-    run_out->failed = sum_failed(c) - failed + !ended;
+    run_out->failed = sum_failed(c) - failed + !ended + !asked;
     run_out->refused = after.refused - before.refused;
     run_out->frames_dropped = after.frames_dropped - before.frames_dropped;
     run_out->view_changes = newest_epoch(c) - c->epoch + sum_dropped(c);

@@ -245,6 +245,9 @@ void crew_work(struct bench_cluster *c, uint64_t until_ns)
         /* A round lasts until the next one begins: no further look at the clock. */
         for (uint32_t i = 0; i < c->workers_n; i++) {
             struct bench_worker *w = &c->workers[i];
+            if (c->config.samples != NULL) {
+                samples_turn(c->config.samples, w->node);
+            }
             (void)drive_round(w);
             if (last != NULL) {
                 last->spent_ns += w->begun_ns - last->begun_ns;

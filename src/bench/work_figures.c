@@ -21,6 +21,8 @@ static const char *const names[WORK_SUCCESS] = {
     [WORK_REQUESTS_PER_MESSAGE] = "requests_per_message",
     [WORK_REQUESTS_PER_FRAME] = "requests_per_frame",
     [WORK_ONE_TRIP] = "one_trip",
+    [WORK_ROWS_PER_TXN] = "rows_per_txn",
+    [WORK_WAITS_PER_TXN] = "waits_per_txn",
     [WORK_HINTS] = "hints",
     [WORK_HINTS_GOOD] = "hints_good",
     [WORK_HINTS_STALE] = "hints_stale",
@@ -82,6 +84,8 @@ static void tables_figures(const struct bench_run *r, double txns, double out[WO
     out[WORK_TRIES_PER_TXN] = part((double)n->lotus_tries, (double)n->lotus_transactions) + again;
     out[WORK_REQUESTS_PER_MESSAGE] = part(items, (double)(n->home_executes + n->home_wholes));
     out[WORK_ONE_TRIP] = part((double)n->lotus_whole, (double)n->lotus_tries);
+    out[WORK_ROWS_PER_TXN] = part(items, txns);
+    out[WORK_WAITS_PER_TXN] = part((double)n->home_waits, txns);
     out[WORK_HINTS] = part(hints, items);
     out[WORK_HINTS_GOOD] = part((double)n->home_hints_good, items);
     out[WORK_HINTS_STALE] = part(hints - (double)n->home_hints_good, items);

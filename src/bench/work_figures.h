@@ -21,6 +21,8 @@ enum work_figure {
     WORK_REQUESTS_PER_FRAME,     /* ... and, where memory servers are nodes of their own, a frame of
                                   the others */
     WORK_ONE_TRIP,               /* lotus: the part that one server did as a whole */
+    WORK_ROWS_PER_TXN,           /* lotus: rows and ranges that were got, of tries that ended too */
+    WORK_WAITS_PER_TXN,          /* lotus: times that a try waited for a lock */
     WORK_HINTS,                  /* lotus: the part of what is asked for that has a hint, ... */
     WORK_HINTS_GOOD,             /* ... one that is right, ... */
     WORK_HINTS_STALE,            /* ... and one that is not */

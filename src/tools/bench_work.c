@@ -1,6 +1,7 @@
 /* `horkos bench --workload`: see bench_work_options.c for its command line. */
 #include "tools/bench_work.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct session {
     struct work *work;                /* if there is no cluster */
     struct bench_work_series *series; /* one for each design */
     struct bench_run *run;
+    struct samples *samples; /* NULL: none were asked for */
 };
 
 bool bench_work_asked(int argc, char **argv)
@@ -101,6 +103,7 @@ static int make_clusters(struct session *s)
         config.engine = bench_protocol_engine(o->designs[i].protocol);
         config.lotus = o->designs[i].lotus;
         config.work = &o->work;
+        config.samples = s->samples;
         if (bench_cluster_create(&config, &s->clusters[i], &why) != HK_OK) {
             fprintf(stderr, "horkos bench: no cluster of %s: %s\n", o->designs[i].name, why);
             return STATUS_FAILED;
@@ -140,6 +143,28 @@ static void run_all(struct session *s)
     }
 }
 
+/* A line for each: its node, or -1; its place in the program, or 0; if that is 0, who called what
+ * is outside it, or 0. */
+static int write_samples(const struct session *s)
+{
+    const char *path = s->options.samples;
+    FILE *to = fopen(path, "w");
+    uint32_t n;
+    const struct sample *all = samples_all(s->samples, &n);
+    for (uint32_t i = 0; to != NULL && i < n; i++) {
+        fprintf(to, "%" PRId64 " %#" PRIx64 " %#" PRIx64 "\n", (int64_t)all[i].node, all[i].at,
+                all[i].caller);
+    }
+    bool wrong = to == NULL || ferror(to) != 0;
+    if (to != NULL) {
+        wrong = fclose(to) != 0 || wrong;
+    }
+    if (wrong) {
+        fprintf(stderr, "horkos bench: %s: %s\n", path, strerror(errno));
+    }
+    return wrong ? STATUS_FAILED : STATUS_OK;
+}
+
 /* A measurement of transactions that fail is none. */
 static int judge(const struct session *s)
 {
@@ -171,6 +196,7 @@ static int measure(struct session *s)
         return STATUS_FAILED;
     }
     run_all(s);
+    status = s->samples != NULL ? write_samples(s) : STATUS_OK;
     bench_machine_read(&machine);
     struct bench_work_report report = {
         .options = &s->options,
@@ -185,7 +211,7 @@ static int measure(struct session *s)
         return STATUS_FAILED;
     }
     fflush(stdout);
-    return judge(s);
+    return status == STATUS_OK ? judge(s) : status;
 }
 
 int bench_work_command(int argc, char **argv)
@@ -199,7 +225,8 @@ int bench_work_command(int argc, char **argv)
     }
     s.run = malloc(sizeof *s.run);
     s.series = calloc(s.options.designs_n, sizeof *s.series);
-    if (s.run != NULL && s.series != NULL) {
+    bool sampled = s.options.samples == NULL || samples_create(&s.samples) == HK_OK;
+    if (s.run != NULL && s.series != NULL && sampled) {
         status = measure(&s);
     } else {
         fprintf(stderr, "horkos bench: out of memory\n");
@@ -212,6 +239,7 @@ int bench_work_command(int argc, char **argv)
         }
     }
     work_destroy(s.work);
+    samples_destroy(s.samples);
     free(s.series);
     free(s.run);
     return status;

@@ -49,6 +49,7 @@ struct bench_work_options {
     uint32_t designs_n; /* more than one: the first is compared with the others */
     double seconds, warmup;
     uint32_t runs;
+    const char *samples; /* a file for them; NULL: none. The command line's */
     bool json;
 };
 

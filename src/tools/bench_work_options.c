@@ -66,6 +66,8 @@ static const char help[] =
     "  --warmup S            before each run (0.5)\n"
     "  --runs N              runs; reported are median, least and most (5)\n"
     "  --seed N              of everything that is drawn (1)\n"
+    "  --samples FILE        where the one thread was, about a thousand times a second, while it\n"
+    "                        counts: of one cluster, without --threads (docs/BENCH.md)\n"
     "  --json                as JSON\n"
     "  --help                this text\n";
 
@@ -106,6 +108,7 @@ enum option_id {
     OPTION_WARMUP,
     OPTION_RUNS,
     OPTION_SEED,
+    OPTION_SAMPLES,
     OPTION_JSON,
     OPTION_HELP,
 };
@@ -148,6 +151,7 @@ static const struct option long_options[] = {
     {"warmup", required_argument, NULL, OPTION_WARMUP},
     {"runs", required_argument, NULL, OPTION_RUNS},
     {"seed", required_argument, NULL, OPTION_SEED},
+    {"samples", required_argument, NULL, OPTION_SAMPLES},
     {"json", no_argument, NULL, OPTION_JSON},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -346,6 +350,9 @@ static bool parse_one(int id, const char *text, struct bench_work_options *o)
         return options_u32("bench", "--runs", text, 1, BENCH_WORK_RUNS_MAX, &o->runs);
     case OPTION_SEED:
         return options_number("bench", "--seed", text, 0, UINT32_MAX, &o->config.seed);
+    case OPTION_SAMPLES:
+        o->samples = text;
+        return true;
     case OPTION_JSON:
         o->json = true;
         return true;
@@ -490,6 +497,11 @@ static bool consistent(struct bench_work_options *o)
         return false;
     }
     make_designs(o);
+    bool one_cluster = o->designs_n == 1 && o->designs[0].protocol != BENCH_ONE_SIDED;
+    if (o->samples != NULL && (!one_cluster || o->config.threads)) {
+        fprintf(stderr, "horkos bench: --samples are of one cluster, without --threads\n");
+        return false;
+    }
     if (o->config.in_flight == 0) {
         o->config.in_flight = o->work.kind == WORK_TPCC ? 4 : 64;
     }

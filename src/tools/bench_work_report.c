@@ -27,6 +27,8 @@ static const struct {
     {WORK_ONE_TRIP, "part of tries that are one trip"},
     {WORK_REQUESTS_PER_MESSAGE, "rows and ranges a message"},
     {WORK_REQUESTS_PER_FRAME, "rows and ranges a frame"},
+    {WORK_ROWS_PER_TXN, "rows and ranges a transaction"},
+    {WORK_WAITS_PER_TXN, "waits for locks a transaction"},
     {WORK_HINTS_GOOD, "part of them with a good hint"},
     {WORK_HINTS_STALE, "part of them with a stale hint"},
     {WORK_MOVES_PER_TXN, "moves a transaction"},

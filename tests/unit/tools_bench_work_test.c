@@ -74,6 +74,17 @@ static void every_option(void **state)
     assert_int_equal(o.work.hot, 10);
 }
 
+static void samples_are_of_one_cluster(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--workload ycsb-a --cc no_wait --samples at"), STATUS_OK);
+    assert_string_equal(o.samples, "at");
+    assert_int_equal(parse("--workload ycsb-a --samples at --threads"), STATUS_USAGE);
+    assert_int_equal(parse("--workload ycsb-a --cc no_wait,wait_die --samples at"), STATUS_USAGE);
+    assert_int_equal(parse("--workload ycsb-a --cc one_sided_no_wait --samples at"), STATUS_USAGE);
+    assert_int_equal(parse("--workload ycsb-a --samples"), STATUS_USAGE);
+}
+
 static void assert_names(const char *const *names)
 {
     uint32_t n = 0;
@@ -178,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_the_workloads),
         cmocka_unit_test(every_option),
+        cmocka_unit_test(samples_are_of_one_cluster),
         cmocka_unit_test(lotus_is_many_designs),
         cmocka_unit_test(one_sided_baselines_are_designs),
         cmocka_unit_test(what_is_wrong_is_refused),
