@@ -17,6 +17,12 @@ static inline struct bytes bytes_of(const void *at, uint32_t n)
     return (struct bytes){(const uint8_t *)at, n};
 }
 
+/* A part of what lies at base, which may be NULL if that is nothing: NULL must not be moved. */
+static inline struct bytes bytes_within(const void *base, size_t at, uint32_t n)
+{
+    return bytes_of(n > 0 ? (const uint8_t *)base + at : NULL, n);
+}
+
 static inline bool bytes_equal(struct bytes a, struct bytes b)
 {
     return a.n == b.n && (a.n == 0 || memcmp(a.at, b.at, a.n) == 0);

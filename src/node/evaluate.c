@@ -21,6 +21,9 @@ uint8_t *buffer_add(struct buffer *b, uint32_t bytes)
         b->at = at;
         b->capacity = (uint32_t)capacity;
     }
+    if (bytes == 0) {
+        return b->at; /* NULL, perhaps, which must not be moved */
+    }
     b->n += bytes;
     return b->at + b->n - bytes;
 }

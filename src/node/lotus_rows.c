@@ -306,7 +306,7 @@ static int fill(void *context)
         const struct lotus_place *p = &r->places[i];
         err = evaluation_fill(&r->evaluation.objects[i], (p->flags & LOTUS_ROW_ABSENT) != 0,
                               p->version, p->flags,
-                              bytes_of(r->values.at + p->value_at, p->value_n), r->wall_ms);
+                              bytes_within(r->values.at, p->value_at, p->value_n), r->wall_ms);
     }
     return err;
 }

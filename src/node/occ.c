@@ -275,7 +275,7 @@ static int fill_objects(void *context)
     struct occ_run *r = context;
     for (uint32_t i = 0; i < r->evaluation.objects_n; i++) {
         const struct occ_place *p = &r->places[i];
-        struct bytes stored = bytes_of(r->values.at + p->value_at, p->value_n);
+        struct bytes stored = bytes_within(r->values.at, p->value_at, p->value_n);
         int err = evaluation_fill(&r->evaluation.objects[i], (p->flags & OCC_ABSENT) != 0,
                                   p->version, p->flags, stored, r->wall_ms);
         if (err != HK_OK) {

@@ -14,8 +14,9 @@
 struct figure;
 
 struct figures_options {
-    const char *out;  /* folder, made if need be */
-    const char *only; /* id of one figure, or of several but for a letter; NULL: all */
+    const char *out; /* folder, made if need be */
+    const char
+        *only; /* ids, with commas; of each the letter at its end may be missing. NULL: all */
     uint64_t seed;
     bool quick; /* few keys, workers and microseconds: to see that it works */
     bool json;
@@ -154,6 +155,7 @@ void figure_lotus_increments_latency_a(struct figure_run *run);
 void figure_lotus_increments_latency_c(struct figure_run *run);
 void figure_lotus_parts_a(struct figure_run *run);
 void figure_lotus_parts_c(struct figure_run *run);
+void figure_lotus_memory(struct figure_run *run);
 
 /* Of the Lotus paper: figures_partitioned.c. */
 void figure_part_threads(struct figure_run *run);

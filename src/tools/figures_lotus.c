@@ -13,6 +13,7 @@
  * them in flight as there are threads for each of the memory server's, at the most 40 / 8. */
 #define WORKERS 8u
 #define THREADS_MOST 40u
+#define THREADS_MACHINE 48u /* of both servers */
 #define REQUESTS 16u
 #define REQUESTS_LONG 32u
 #define VALUE_BYTES 1000u
@@ -55,6 +56,7 @@ struct spot {
     enum increment increment;
     uint32_t requests;
     uint32_t threads; /* of a compute server */
+    uint32_t workers; /* of a memory server */
 };
 
 /* Percentiles beside the mean. */
@@ -83,10 +85,10 @@ static struct {
 /* ---- Playing ---- */
 
 /* Of a machine's 48 threads those of its memory server: the compute server's time is no limit. */
-static struct cost_machine machine_of(void)
+static struct cost_machine machine_of(const struct spot *at)
 {
     struct cost_machine m = cost_disaggregated;
-    m.workers = WORKERS;
+    m.workers = at->workers;
     return m;
 }
 
@@ -99,8 +101,8 @@ static struct figure_wish wish_of(const struct figure_run *run, const struct spo
         .machine = machine,
         .engine = &lotus_ops,
         .nodes = COMPUTES + MEMORIES,
-        .workers = quick ? QUICK_WORKERS : WORKERS,
-        .window_most = THREADS_MOST / WORKERS,
+        .workers = quick && at->workers > QUICK_WORKERS ? QUICK_WORKERS : at->workers,
+        .window_most = at->workers == WORKERS ? THREADS_MOST / WORKERS : at->threads / at->workers,
         .frame_messages_max = at->increment < ACROSS ? 1 : 0,
         .work = work,
         .degree = 1,
@@ -191,7 +193,7 @@ static void sum_up_one_sided(const struct spot *at, const struct cost_one_result
 static bool same(const struct spot *a, const struct spot *b)
 {
     return a->kind == b->kind && a->design == b->design && a->increment == b->increment &&
-           a->requests == b->requests && a->threads == b->threads;
+           a->requests == b->requests && a->threads == b->threads && a->workers == b->workers;
 }
 
 static const struct point *found(const struct figure_run *run, const struct spot *at)
@@ -242,7 +244,7 @@ static void play(struct figure_run *run, struct spot at, const uint32_t *threads
         return;
     }
     struct work_config work = records_of(run, &at);
-    const struct cost_machine machine = machine_of();
+    const struct cost_machine machine = machine_of(&at);
     struct figure_wish wish = wish_of(run, &at, &work, &machine);
     figure_progress(run, "%s, %s, %u requests, filling", work_kind_names[at.kind],
                     designs[at.design].name, at.requests);
@@ -251,7 +253,7 @@ static void play(struct figure_run *run, struct spot at, const uint32_t *threads
     }
     for (size_t i = 0; i < n && played.n < POINTS_MAX; i++) {
         at.threads = threads[i];
-        struct cost_load load = {.window = threads[i] / WORKERS,
+        struct cost_load load = {.window = threads[i] / at.workers,
                                  .warm_ns = quick ? QUICK_WARM_NS : WARM_NS,
                                  .run_ns = quick ? QUICK_RUN_NS : RUN_NS,
                                  .seed = run->options->seed};
@@ -280,7 +282,8 @@ static struct spot spot_of(enum work_kind kind, size_t design)
                          .design = design,
                          .increment = ACROSS,
                          .requests = REQUESTS,
-                         .threads = THREADS_MOST};
+                         .threads = THREADS_MOST,
+                         .workers = WORKERS};
 }
 
 static void note(struct figure_run *run)
@@ -529,4 +532,30 @@ void figure_lotus_parts_a(struct figure_run *run)
 void figure_lotus_parts_c(struct figure_run *run)
 {
     by_part(run, WORK_YCSB_C);
+}
+
+/* ---- Figure 17a: threads of the memory servers ---- */
+
+void figure_lotus_memory(struct figure_run *run)
+{
+    static const uint32_t workers[] = {1, 2, 4, WORKERS, 16};
+    snprintf(run->note, sizeof run->note,
+             "%u machines of %u threads; those that are not the memory server's are the compute "
+             "server's.",
+             COMPUTES, THREADS_MACHINE);
+    for (size_t d = 0; d < DESIGNS; d++) {
+        for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+            struct spot at = spot_of(WORK_YCSB_B, d);
+            const char *name = designs[d].name;
+            /* Verbs need no thread there: the baseline keeps its best arrangement. */
+            at.workers = designs[d].one_sided ? 1 : workers[i];
+            at.threads = THREADS_MACHINE - at.workers;
+            struct point p = point_of(run, at);
+            figure_add(run, workers[i], p.ktxns, "%s", name);
+            if (!designs[d].one_sided) {
+                figure_add(run, workers[i], p.tries, "= %s tries", name);
+                figure_add(run, workers[i], p.busy, "= %s memory servers busy (%%)", name);
+            }
+        }
+    }
 }

@@ -17,7 +17,8 @@ static const char help[] =
     "Exit status: 0 all figures were made, 1 some were not, 2 a wrong option.\n"
     "\n"
     "  --out DIR     where the files go; made if need be\n"
-    "  --only ID     one figure, such as 4.5 or L5a; or all whose ID is that and a letter: L5\n"
+    "  --only IDS    these figures, such as 4.5 or L5a,L6a; L5 is all whose ID is that and a "
+    "letter\n"
     "  --quick       few keys, workers and microseconds: shows that it works, not how fast\n"
     "  --seed S      of the clients (1); the same seed gives the same files\n"
     "  --markdown    prints the comparison as tables for a document\n"
@@ -51,24 +52,46 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-bool figures_wants(const struct figures_options *o, const struct figure *f)
+static bool names(const char *id, size_t n, const struct figure *f)
 {
-    size_t n = o->only == NULL ? 0 : strlen(o->only);
-    return n == 0 ||
-           (strncmp(f->id, o->only, n) == 0 &&
-            (f->id[n] == '\0' || (f->id[n] >= 'a' && f->id[n] <= 'z' && f->id[n + 1] == '\0')));
+    return n > 0 && strncmp(f->id, id, n) == 0 &&
+           (f->id[n] == '\0' || (f->id[n] >= 'a' && f->id[n] <= 'z' && f->id[n + 1] == '\0'));
 }
 
-static bool parse_only(const char *id, struct figures_options *o)
+bool figures_wants(const struct figures_options *o, const struct figure *f)
 {
-    o->only = id;
+    bool wants = o->only == NULL;
+    for (const char *id = o->only; id != NULL && !wants; id = strchr(id, ',')) {
+        id += *id == ',' ? 1 : 0;
+        wants = names(id, strcspn(id, ","), f);
+    }
+    return wants;
+}
+
+static bool exists(const char *id, size_t n)
+{
     for (const struct figure *f = figures; f->id != NULL; f++) {
-        if (figures_wants(o, f)) {
+        if (names(id, n, f)) {
             return true;
         }
     }
-    fprintf(stderr, "horkos figures: there is no figure \"%s\"; see horkos figures --list\n", id);
     return false;
+}
+
+static bool parse_only(const char *ids, struct figures_options *o)
+{
+    o->only = ids;
+    for (const char *id = ids; id != NULL; id = strchr(id, ',')) {
+        id += *id == ',' ? 1 : 0;
+        int n = (int)strcspn(id, ",");
+        if (!exists(id, (size_t)n)) {
+            fprintf(stderr,
+                    "horkos figures: there is no figure \"%.*s\"; see horkos figures --list\n", n,
+                    id);
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool parse_one(int id, const char *text, struct figures_options *o)

@@ -70,6 +70,8 @@ const struct figure figures[] = {
      false, figure_part_cache},
     {"L17b", "The same, workload B, while varying the memory servers' share of 48 threads", PLAYED,
      "threads a memory server", "Mtxn/s", false, false, figure_part_memory},
+    {"L17a", "Lotus: YCSB B while varying the memory servers' share of 48 threads", PLAYED,
+     "threads a memory server", "ktxn/s", true, false, figure_lotus_memory},
     {"L5a", "Lotus: YCSB A while varying the threads of a compute server", PLAYED, "threads",
      "ktxn/s", false, false, figure_lotus_threads_a},
     {"L5b", "Lotus: YCSB B while varying the threads of a compute server", PLAYED, "threads",
