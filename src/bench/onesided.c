@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "onesided/records.h"
 
-#define SERVERS_MAX 64u
 #define IN_FLIGHT_MAX 65536u
 #define CLOCK_EVERY 64u /* steps between two looks at the clock */
 
@@ -22,7 +21,8 @@ struct flight {
 struct bench_onesided {
     struct bench_onesided_config config;
     struct one_records records;
-    struct one_server servers[SERVERS_MAX];
+    struct bench_verbs ports;
+    struct one_server servers[NODES_MAX];
     struct keys keys;
     struct random random;
     struct flight *flights;
@@ -42,7 +42,7 @@ static uint64_t read_ns(clockid_t clock)
 static bool sound(const struct bench_onesided_config *c)
 {
     return c->memories > 0 && c->memories <= NODES_MAX && c->computes > 0 &&
-           c->computes <= SERVERS_MAX && c->in_flight > 0 &&
+           c->memories + c->computes <= NODES_MAX && c->in_flight > 0 &&
            (uint64_t)c->computes * c->in_flight <= IN_FLIGHT_MAX && c->requests > 0 &&
            c->requests <= ONE_REQUESTS_MAX && c->keys.n >= 2 * (uint64_t)c->requests &&
            c->config.value_words > 0 && c->config.value_words <= ONE_VALUE_WORDS_MAX &&
@@ -52,7 +52,8 @@ static bool sound(const struct bench_onesided_config *c)
 static bool open_all(struct bench_onesided *b)
 {
     const struct bench_onesided_config *c = &b->config;
-    if (!one_records_open(&b->records, c->memories, c->keys.n, c->config.value_words, 0)) {
+    if (!one_records_open(&b->records, c->memories, c->keys.n, c->config.value_words, 0, true) ||
+        bench_verbs_open(&b->ports, &b->records.memory, c->computes) != HK_OK) {
         return false;
     }
     for (uint32_t i = 0; i < c->computes; i++) {
@@ -96,24 +97,10 @@ void bench_onesided_close(struct bench_onesided *b)
     for (uint32_t i = 0; i < b->config.computes; i++) {
         one_server_close(&b->servers[i]);
     }
+    bench_verbs_close(&b->ports);
     one_records_close(&b->records);
     free(b->flights);
     free(b);
-}
-
-static void apply(struct bench_onesided *b, struct posting *p)
-{
-    for (uint32_t i = 0; i < p->n; i++) {
-        struct verb *v = &p->verbs[i];
-        memory_apply(&b->records.memory, v);
-        if (b->run != NULL) {
-            b->run->verbs[v->kind]++;
-            b->run->bytes += verb_bytes_there(v) + verb_bytes_back(v);
-        }
-    }
-    if (b->run != NULL) {
-        b->run->batches++;
-    }
 }
 
 static void begin(struct bench_onesided *b, struct flight *f)
@@ -144,7 +131,8 @@ static void turn(struct bench_onesided *b, struct flight *f)
     if (f->due_ns > b->now_ns) {
         return;
     }
-    apply(b, &f->post);
+    uint32_t compute = (uint32_t)(f - b->flights) % b->config.computes;
+    bench_verbs_run(&b->ports, compute, &f->post, b->run != NULL ? &b->run->count : NULL);
     struct posting *done = &f->done;
     done->n = f->post.n;
     memcpy(done->verbs, f->post.verbs, f->post.n * sizeof *f->post.verbs);

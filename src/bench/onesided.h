@@ -1,11 +1,12 @@
-/* The one-sided baselines (docs/ONE_SIDED.md) on this machine: verbs are executed in shared memory
- * at once, so that what is measured is the compute servers' processors alone. No network is in it:
- * the cost model has that (sim/cost_onesided.h). One thread runs all transactions in turn, a batch
- * of verbs at a time. */
+/* The one-sided baselines (docs/ONE_SIDED.md) on this machine: verbs go over ports in shared memory
+ * (verbs.h), so that what is measured is the compute servers' processors alone. No network is in
+ * it: the cost model has that (sim/cost_onesided.h). One thread runs all transactions in turn, a
+ * batch of verbs at a time. */
 #ifndef HORKOS_BENCH_ONESIDED_H
 #define HORKOS_BENCH_ONESIDED_H
 
 #include "base/histogram.h"
+#include "bench/verbs.h"
 #include "onesided/records.h"
 
 struct bench_onesided_config {
@@ -25,8 +26,7 @@ struct bench_onesided_run {
     uint64_t aborted;
     double seconds, cpu_ns;      /* of this thread */
     struct histogram latency[2]; /* of the same, ns: from the first start to the commit */
-    uint64_t verbs[VERB_KINDS], batches;
-    uint64_t bytes; /* that verbs would carry both ways, values included, without headers */
+    struct bench_verbs_count count;
 };
 
 struct bench_onesided;

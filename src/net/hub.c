@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "net/exposure.h"
 #include "net/port_internal.h"
 #include "wire/frame.h"
 
@@ -23,6 +24,9 @@ struct hub_channel {
     uint32_t ring_bytes;
     struct hub_bell *bells[2];
     struct shm_area *area;
+    /* What the sides expose, a reference each: release by that side's port; pairs with acquire by
+     * the other's. NULL: nothing. */
+    struct exposure *_Atomic exposures[2];
 };
 
 int hub_create(uint32_t ring_bytes, struct hub **hub_out)
@@ -116,6 +120,8 @@ static void channel_let_go(struct hub_channel *channel)
     if (last_reference(&channel->references)) {
         bell_let_go(channel->bells[0]);
         bell_let_go(channel->bells[1]);
+        exposure_let_go(atomic_load_explicit(&channel->exposures[0], memory_order_acquire));
+        exposure_let_go(atomic_load_explicit(&channel->exposures[1], memory_order_acquire));
         free(channel->area);
         free(channel);
     }
@@ -263,4 +269,20 @@ void hub_ring(const struct conn *conn)
 void hub_let_go(struct conn *conn)
 {
     channel_let_go(conn->channel);
+}
+
+void hub_expose(const struct conn *conn, struct exposure *exposure)
+{
+    exposure_hold(exposure);
+    atomic_store_explicit(&conn->channel->exposures[conn->side], exposure, memory_order_release);
+}
+
+struct exposure *hub_exposed(const struct conn *conn)
+{
+    struct exposure *exposure =
+        atomic_load_explicit(&conn->channel->exposures[1 - conn->side], memory_order_acquire);
+    if (exposure != NULL) {
+        exposure_hold(exposure);
+    }
+    return exposure;
 }

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "net/exposure.h"
 #include "net/port_internal.h"
 #include "wire/frame.h"
 
@@ -34,6 +35,8 @@ int port_create(const struct port_config *config, struct loop *loop, struct port
     list_init(&port->polled);
     list_init(&port->in_hub);
     list_init(&port->opening);
+    list_init(&port->posted);
+    list_init(&port->completed);
     rings_watch(port);
     if (config->hub != NULL && hub_enter(port) != HK_OK) {
         port_destroy(port);
@@ -70,6 +73,7 @@ void conn_detach(struct conn *conn)
     list_remove(&conn->dirty);
     list_remove(&conn->polled);
     list_remove(&conn->over);
+    verbs_ended(conn);
     conn->transport->detach(conn);
     if (list_empty(&conn->ready)) {
         conn_destroy(conn);
@@ -172,6 +176,7 @@ void port_destroy(struct port *port)
         port->offers = offer->next;
         offer_free(offer);
     }
+    exposure_let_go(port->exposure);
     hub_forget(port);
     (void)pthread_mutex_destroy(&port->mutex);
     free(port);
@@ -294,6 +299,7 @@ void conn_stand(struct conn *conn, const struct handshake_peer *from)
     peer->version = from->version;
     port->now.connections++;
     conn->standing = true;
+    verbs_stand(conn);
     list_push_back(&port->all, &conn->all);
     if (conn->transport->pending != NULL) {
         list_push_back(&port->polled, &conn->polled);
@@ -353,7 +359,7 @@ void port_adopt(struct port *port)
 
 /* ---- Frames ---- */
 
-static struct conn *conn_towards(const struct port *port, uint8_t node, uint8_t worker)
+struct conn *port_connection(const struct port *port, uint8_t node, uint8_t worker)
 {
     HK_ASSERT(node < NODES_MAX);
     const struct port_peer *peer = &port->peers[node];
@@ -364,7 +370,7 @@ static struct conn *conn_for(struct port *port, struct bytes frame)
 {
     HK_ASSERT(frame.n >= FRAME_HEADER);
     struct conn *conn =
-        conn_towards(port, frame.at[FRAME_AT_TARGET], frame.at[FRAME_AT_TARGET_WORKER]);
+        port_connection(port, frame.at[FRAME_AT_TARGET], frame.at[FRAME_AT_TARGET_WORKER]);
     port->now.dropped_unconnected += conn == NULL;
     return conn;
 }
@@ -396,7 +402,7 @@ void port_send(struct port *port, struct bytes frame)
 
 bool port_large_under_way(const struct port *port, uint8_t node, uint8_t worker)
 {
-    const struct conn *conn = conn_towards(port, node, worker);
+    const struct conn *conn = port_connection(port, node, worker);
     return conn != NULL && conn->transport->large_under_way(conn);
 }
 
@@ -449,6 +455,7 @@ bool port_receive(struct port *port, struct bytes *frame_out)
 
 void port_flush(struct port *port)
 {
+    verbs_flush(port);
     struct list_link dirty;
     list_init(&dirty);
     list_append(&dirty, &port->dirty);

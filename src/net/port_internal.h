@@ -28,6 +28,7 @@
 #include "net/shm.h"
 
 struct conn;
+struct exposure;
 
 /* How frames of one connection travel. */
 struct transport {
@@ -76,6 +77,7 @@ struct conn {
     uint32_t side;               /* of the channel */
     struct segment *segment;     /* rings that are shared with another process */
     struct opening *opening;     /* while the two sides agree on a segment */
+    struct exposure *exposed;    /* the peer's region, once a batch was posted; or NULL */
 };
 
 /* A connection that waits to be adopted: a socket, or one side of a channel. */
@@ -124,6 +126,9 @@ struct port {
     struct loop_sleeper sleeper;
     struct list_link opening; /* connections that will be over a segment or, if not, over tcp */
 
+    struct exposure *exposure;          /* what peers may reach; or NULL */
+    struct list_link posted, completed; /* struct port_batch */
+
     struct hub_bell *bell;   /* in a hub */
     struct list_link in_hub; /* the hub's, under its mutex */
 
@@ -154,6 +159,18 @@ void conn_make_over(struct conn *conn);
 void port_add_offer(struct port *port, struct offer *offer);
 void offer_free(struct offer *offer);
 
+/* NULL: there is none. */
+struct conn *port_connection(const struct port *port, uint8_t node, uint8_t worker);
+
+/* ---- port_verbs.c ---- */
+
+/* A connection stands: the peer learns what is exposed. */
+void verbs_stand(struct conn *conn);
+/* Executes what was posted. */
+void verbs_flush(struct port *port);
+/* A connection does not stand any more: what was posted by it ends. */
+void verbs_ended(struct conn *conn);
+
 /* ---- port_stats.c ---- */
 
 void port_publish_stats(struct port *port);
@@ -180,6 +197,9 @@ void rings_over(struct conn *conn);
 int segment_open(struct conn *conn, const struct handshake_peer *peer, int fd)
     __attribute__((warn_unused_result));
 void segment_wake(const struct conn *conn);
+void segment_expose(const struct conn *conn, const struct exposure *exposure);
+/* What the peer exposes, with one reference; NULL: nothing, or nothing that can be had. */
+struct exposure *segment_exposed(const struct conn *conn);
 /* Lets go of memory, and of what was under way while it opened. */
 void segment_close(struct conn *conn);
 
@@ -198,5 +218,8 @@ void hub_refuse(struct hub_channel *channel, uint32_t side);
 /* Wakes the other side; lets go of the channel. */
 void hub_ring(const struct conn *conn);
 void hub_let_go(struct conn *conn);
+/* As segment_expose and segment_exposed. */
+void hub_expose(const struct conn *conn, struct exposure *exposure);
+struct exposure *hub_exposed(const struct conn *conn);
 
 #endif

@@ -3,31 +3,29 @@
  * and the responder whether it has it; if not, the connection goes on over tcp. Else the socket
  * stays: a byte on it wakes who sleeps, its end is the peer's end. docs/NET.md, "Segments".
  *
- * The segment is a memfd of the caller's, reached through /proc: that works for processes of one
- * user on one host and for nobody else, leaves no file behind, and the kernel sees to it that it
- * never shrinks. All its pages are taken at once, so none is missing later. */
+ * The segment is a memfd of the caller's (memfd.h). Between the token and the area each side may
+ * say where a region is that it exposes (port_verbs.h). */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sodium.h>
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "net/exposure.h"
+#include "net/memfd.h"
 #include "net/port_internal.h"
 
 #define RING_BYTES (256u * 1024u)
 #define NAME "horkos rings"
-#define NAME_IN_PROC "/memfd:" NAME " (deleted)"
 /* The token stands at its start, the area on the next page. */
 #define AREA_AT 4096u
 #define TOKEN_BYTES 16u
+#define EXPOSURES_AT 64u /* one of either side */
 
 /* Both messages, docs/NET.md. */
 #define MESSAGE_BYTES 64u
@@ -96,17 +94,12 @@ static struct shm_area *area_of(const struct segment *segment)
 static struct segment *segment_make(int *fd_out)
 {
     uint64_t bytes = segment_bytes(RING_BYTES);
-    struct segment *segment = NULL;
     *fd_out = -1;
-    int fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_make(NAME, bytes);
     if (fd < 0) {
         return NULL;
     }
-    if (fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
-        fallocate(fd, 0, 0, (off_t)bytes) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-        segment = segment_map(fd, bytes);
-    }
+    struct segment *segment = segment_map(fd, bytes);
     if (segment == NULL) {
         (void)close(fd);
         return NULL;
@@ -117,40 +110,23 @@ static struct segment *segment_make(int *fd_out)
     return segment;
 }
 
-/* Whether the file is what an honest caller would offer. */
-static bool segment_fits(int fd, uint64_t bytes)
-{
-    struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           st.st_size == (off_t)bytes && seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
-}
-
 /* Opens what an offer names. NULL: *why_out says why not. */
 static struct segment *segment_find(const uint8_t *offer, const char **why_out)
 {
     uint32_t ring_bytes = get_u32(offer + AT_RING_BYTES);
-    char path[64], name[sizeof(NAME_IN_PROC) + 1];
+    uint64_t bytes;
     *why_out = "the peer's offer cannot be";
     if (ring_bytes < SHM_RING_MIN || ring_bytes > SHM_RING_MAX ||
         (ring_bytes & (ring_bytes - 1)) != 0) {
         *why_out = ring_bytes == 0 ? "the peer has no memory to share" : *why_out;
         return NULL;
     }
-    (void)snprintf(path, sizeof(path), "/proc/%u/fd/%u", get_u32(offer + AT_PROCESS),
-                   get_u32(offer + AT_DESCRIPTOR));
     *why_out = "the peer runs on another host, as another user, or in another container";
-    /* Nothing else shall be opened, which might have effects: a device, a pipe. */
-    ssize_t n = readlink(path, name, sizeof(name));
-    if (n != (ssize_t)sizeof(NAME_IN_PROC) - 1 || memcmp(name, NAME_IN_PROC, (size_t)n) != 0) {
-        return NULL;
-    }
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = memfd_find(get_u32(offer + AT_PROCESS), get_u32(offer + AT_DESCRIPTOR), NAME, &bytes);
     if (fd < 0) {
         return NULL;
     }
-    uint64_t bytes = segment_bytes(ring_bytes);
-    struct segment *segment = segment_fits(fd, bytes) ? segment_map(fd, bytes) : NULL;
+    struct segment *segment = bytes == segment_bytes(ring_bytes) ? segment_map(fd, bytes) : NULL;
     (void)close(fd);
     /* A process of the same number on another host, whose node also offers rings. */
     if (segment != NULL && sodium_memcmp(segment->at, offer + AT_TOKEN, TOKEN_BYTES) != 0) {
@@ -158,6 +134,24 @@ static struct segment *segment_find(const uint8_t *offer, const char **why_out)
         segment = NULL;
     }
     return segment;
+}
+
+/* ---- Regions that the sides expose ---- */
+
+static struct exposure_place *place_of(const struct conn *conn, bool own)
+{
+    bool first = (conn->shm.own == &area_of(conn->segment)->side[0]) == own;
+    return (struct exposure_place *)(void *)(conn->segment->at + EXPOSURES_AT) + (first ? 0 : 1);
+}
+
+void segment_expose(const struct conn *conn, const struct exposure *exposure)
+{
+    exposure_say(exposure, place_of(conn, true));
+}
+
+struct exposure *segment_exposed(const struct conn *conn)
+{
+    return exposure_find(place_of(conn, false));
 }
 
 /* ---- Messages ---- */

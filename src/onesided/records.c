@@ -9,14 +9,15 @@
 #define HINTS_MIN 16u
 
 bool one_records_open(struct one_records *r, uint32_t memories, uint64_t n, uint32_t value_words,
-                      uint32_t node_words)
+                      uint32_t node_words, bool exposed)
 {
     uint64_t words = ONE_RECORD_HEAD + value_words;
     uint64_t records = (n / memories + 1) * words * 8;
     uint64_t tree = n * 32 / memories + (1u << 20); /* generous: an entry has 16, in full leaves */
     uint64_t *keys = malloc(n * sizeof *keys), *at = malloc(n * sizeof *at);
+    uint64_t bytes = (FIRST + records + tree) & ~UINT64_C(7);
     bool there = keys != NULL && at != NULL &&
-                 memory_open(&r->memory, memories, (FIRST + records + tree) & ~UINT64_C(7));
+                 (exposed ? memory_expose : memory_open)(&r->memory, memories, bytes);
     for (uint64_t i = 0; there && i < n; i++) {
         keys[i] = i;
         at[i] = remote_of((uint32_t)(i % memories), FIRST + i / memories * words * 8);

@@ -11,10 +11,10 @@ struct one_records {
     struct one_tree tree;
 };
 
-/* Values are zero; leaves are as full as random insertion leaves them. node_words: 0: 128. False:
- * there is not so much memory. */
+/* Values are zero; leaves are as full as random insertion leaves them. node_words: 0: 128. exposed:
+ * in regions that ports can expose. False: there is not so much memory. */
 bool one_records_open(struct one_records *records, uint32_t memories, uint64_t n,
-                      uint32_t value_words, uint32_t node_words);
+                      uint32_t value_words, uint32_t node_words, bool exposed);
 void one_records_close(struct one_records *records);
 
 struct one_server {

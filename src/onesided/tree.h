@@ -8,7 +8,7 @@
 #ifndef HORKOS_ONESIDED_TREE_H
 #define HORKOS_ONESIDED_TREE_H
 
-#include "onesided/verbs.h"
+#include "net/verbs.h"
 
 #define ONE_NODE_WORDS_MAX 128u
 #define ONE_LEVELS_MAX 12u

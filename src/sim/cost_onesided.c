@@ -47,8 +47,8 @@ struct model {
 static int open_servers(struct model *m)
 {
     const struct cost_one_setup *s = m->setup;
-    if (!one_records_open(&m->records, s->memories, s->keys.n, s->config.value_words,
-                          s->node_words)) {
+    if (!one_records_open(&m->records, s->memories, s->keys.n, s->config.value_words, s->node_words,
+                          false)) {
         return HK_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < s->computes; i++) {

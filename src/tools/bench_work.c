@@ -78,10 +78,10 @@ static void run_onesided(struct session *s, uint32_t design)
     s->run->ops[LOAD_WRITE] = r->committed[1];
     s->run->txns[0] = s->run->succeeded[0] = r->committed[0] + r->committed[1];
     s->run->node.txn_aborts = r->aborted;
-    s->run->node.frames_out = r->batches;
-    s->run->node.bytes_out = r->bytes;
+    s->run->node.frames_out = r->count.batches;
+    s->run->node.bytes_out = r->count.bytes;
     for (uint32_t i = 0; i < VERB_KINDS; i++) {
-        s->run->node.messages_out += r->verbs[i];
+        s->run->node.messages_out += r->count.verbs[i];
     }
     s->run->latency_ns[LOAD_READ] = r->latency[0];
     s->run->latency_ns[LOAD_WRITE] = r->latency[1];

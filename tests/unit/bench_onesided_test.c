@@ -44,9 +44,10 @@ static void transactions_end(void **state)
             assert_true(writes == 1 ? run.committed[1] > run.committed[0] : run.committed[1] == 0);
             assert_true(run.cpu_ns > 0 && run.seconds >= 0.1);
             /* A lock and a read for each request, and something to release them. */
-            assert_true(run.verbs[VERB_READ] >= 8 * (committed - 32));
-            assert_true(run.verbs[VERB_CAS] + run.verbs[VERB_FAA] >= 16 * (committed - 32));
-            assert_int_equal(run.verbs[VERB_WRITE] > 0, writes);
+            assert_true(run.count.verbs[VERB_READ] >= 8 * (committed - 32));
+            assert_true(run.count.verbs[VERB_CAS] + run.count.verbs[VERB_FAA] >=
+                        16 * (committed - 32));
+            assert_int_equal(run.count.verbs[VERB_WRITE] > 0, writes);
             if (writes == 0) {
                 assert_int_equal(run.aborted, 0);
             }

@@ -4,10 +4,10 @@
  * goes on when all are done; those of one batch to one node are executed in their order, as one
  * queue pair does it. READ and WRITE are not atomic: only each word of 8 bytes is.
  *
- * Who executes a posting: memory_apply at once, in shared memory (threads of this machine); the
- * cost model, when it arrives in virtual time; a test, word by word in whichever order. */
-#ifndef HORKOS_ONESIDED_VERBS_H
-#define HORKOS_ONESIDED_VERBS_H
+ * Who executes a posting: a port (port_verbs.h); the cost model, when it arrives in virtual time;
+ * a test, word by word in whichever order. */
+#ifndef HORKOS_NET_VERBS_H
+#define HORKOS_NET_VERBS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,13 +68,21 @@ struct region {
     _Atomic uint64_t *words;
     uint64_t bytes;
 };
+/* Executes a verb, whichever node it names. False: it does not lie inside, or is none; then nothing
+ * was done. */
+bool region_apply(const struct region *region, struct verb *v);
+
+struct exposure;
 struct memory {
     struct region regions[NODES_MAX];
+    struct exposure *exposures[NODES_MAX]; /* NULL: a region that nobody exposes */
     uint32_t nodes;
 };
 
 /* Shared, zeroed memory of that size at each node; false: there is not so much. */
 bool memory_open(struct memory *memory, uint32_t nodes, uint64_t bytes);
+/* The same in regions that ports can expose (exposure.h). */
+bool memory_expose(struct memory *memory, uint32_t nodes, uint64_t bytes);
 void memory_close(struct memory *memory);
 /* Executes a verb, or word i of a READ or WRITE. Asserts that it lies inside a region. */
 void memory_apply(const struct memory *memory, struct verb *v);

@@ -1,10 +1,11 @@
-#include "onesided/verbs.h"
+#include "net/verbs.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
 #include "base/assert.h"
+#include "net/exposure.h"
 
 const char *const verb_names[VERB_KINDS] = {
     [VERB_READ] = "READ", [VERB_WRITE] = "WRITE", [VERB_CAS] = "CAS", [VERB_FAA] = "FAA"};
@@ -84,10 +85,27 @@ bool memory_open(struct memory *memory, uint32_t nodes, uint64_t bytes)
     return true;
 }
 
+bool memory_expose(struct memory *memory, uint32_t nodes, uint64_t bytes)
+{
+    HK_ASSERT(nodes > 0 && nodes <= NODES_MAX);
+    *memory = (struct memory){.nodes = nodes};
+    for (uint32_t i = 0; i < nodes; i++) {
+        memory->exposures[i] = exposure_create(bytes);
+        if (memory->exposures[i] == NULL) {
+            memory_close(memory);
+            return false;
+        }
+        memory->regions[i] = exposure_region(memory->exposures[i]);
+    }
+    return true;
+}
+
 void memory_close(struct memory *memory)
 {
     for (uint32_t i = 0; i < memory->nodes; i++) {
-        if (memory->regions[i].words != NULL) {
+        if (memory->exposures[i] != NULL) {
+            exposure_let_go(memory->exposures[i]);
+        } else if (memory->regions[i].words != NULL) {
             (void)munmap((void *)memory->regions[i].words, memory->regions[i].bytes);
         }
     }
@@ -108,38 +126,48 @@ _Atomic uint64_t *memory_word(const struct memory *memory, remote at)
     return words_at(memory, at, 1);
 }
 
+/* A card writes a batch in order, and what a later READ of it returns is not older. */
+static void move_word(_Atomic uint64_t *at, struct verb *v, uint32_t word)
+{
+    if (v->kind == VERB_READ) {
+        v->local[word] = atomic_load_explicit(at + word, memory_order_acquire);
+    } else {
+        atomic_store_explicit(at + word, v->local[word], memory_order_release);
+    }
+}
+
 void memory_apply_word(const struct memory *memory, struct verb *v, uint32_t word)
 {
-    _Atomic uint64_t *at = words_at(memory, v->at, v->words) + word;
     HK_ASSERT(word < v->words);
-    /* A card writes a batch in order, and what a later READ of it returns is not older. */
-    if (v->kind == VERB_READ) {
-        v->local[word] = atomic_load_explicit(at, memory_order_acquire);
-    } else {
-        atomic_store_explicit(at, v->local[word], memory_order_release);
+    move_word(words_at(memory, v->at, v->words), v, word);
+}
+
+bool region_apply(const struct region *region, struct verb *v)
+{
+    bool moves = v->kind == VERB_READ || v->kind == VERB_WRITE;
+    uint64_t byte = remote_byte(v->at), bytes = 8 * (uint64_t)(moves ? v->words : 1);
+    if (v->kind >= VERB_KINDS || (byte & 7u) != 0 || byte > region->bytes ||
+        bytes > region->bytes - byte) {
+        return false;
     }
+    _Atomic uint64_t *at = region->words + byte / 8;
+    if (v->kind == VERB_CAS) {
+        v->seen = v->expect;
+        (void)atomic_compare_exchange_strong_explicit(at, &v->seen, v->value, memory_order_acq_rel,
+                                                      memory_order_acquire);
+    } else if (v->kind == VERB_FAA) {
+        v->seen = atomic_fetch_add_explicit(at, v->value, memory_order_acq_rel);
+    }
+    for (uint32_t i = 0; moves && i < v->words; i++) {
+        move_word(at, v, i);
+    }
+    return true;
 }
 
 void memory_apply(const struct memory *memory, struct verb *v)
 {
-    switch ((enum verb_kind)v->kind) {
-    case VERB_READ:
-    case VERB_WRITE:
-        for (uint32_t i = 0; i < v->words; i++) {
-            memory_apply_word(memory, v, i);
-        }
-        break;
-    case VERB_CAS:
-        v->seen = v->expect;
-        (void)atomic_compare_exchange_strong_explicit(words_at(memory, v->at, 1), &v->seen,
-                                                      v->value, memory_order_acq_rel,
-                                                      memory_order_acquire);
-        break;
-    case VERB_FAA:
-        v->seen =
-            atomic_fetch_add_explicit(words_at(memory, v->at, 1), v->value, memory_order_acq_rel);
-        break;
-    case VERB_KINDS:
-        HK_ASSERT(false);
-    }
+    uint32_t node = remote_node(v->at);
+    HK_ASSERT(node < memory->nodes);
+    bool inside = region_apply(&memory->regions[node], v);
+    HK_ASSERT(inside);
 }
