@@ -428,7 +428,7 @@ static void hand_over(struct server_worker *w)
     }
     bool serves = status->status == VIEW_STATUS_SERVING;
     tell_handed_over(s, left,
-                     node_handed_over(s->node) ? NULL
+                     node_handed_over(s->node) ? (left > 0 ? "no other node may have them" : NULL)
                      : late                    ? "handover_ms is over"
                      : !serves                 ? "this node does not serve"
                                                : "there is nobody to take them");

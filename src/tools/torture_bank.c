@@ -32,15 +32,17 @@ static struct bytes word(const char *text)
     return bytes_of(text, (uint32_t)strlen(text));
 }
 
-static struct bytes account_name(uint32_t account, struct name *name)
+static struct bytes account_name(const struct torture_bank *bank, uint32_t account,
+                                 struct name *name)
 {
-    snprintf(name->text, sizeof name->text, "account-%u", account);
+    snprintf(name->text, sizeof name->text, "account-%u-%u", bank->generation, account);
     return word(name->text);
 }
 
-static struct bytes transfer_name(size_t transfer, struct name *name)
+static struct bytes transfer_name(const struct torture_bank *bank, size_t transfer,
+                                  struct name *name)
 {
-    snprintf(name->text, sizeof name->text, "transfer-%zu", transfer);
+    snprintf(name->text, sizeof name->text, "transfer-%u-%zu", bank->generation, transfer);
     return word(name->text);
 }
 
@@ -69,7 +71,7 @@ void torture_bank_init(struct torture_bank *bank, const struct torture_options *
 {
     *bank = (struct torture_bank){.options = options, .cluster = cluster, .think_us = think_us};
     random_init(&bank->random, options->seed ^ UINT64_C(0x62616e6b));
-    if (options->zeus) {
+    if (torture_transacts(options)) {
         uint32_t wanted = options->clients / 3;
         bank->n = wanted < options->nodes     ? options->nodes
                   : wanted > BANK_CLIENTS_MAX ? BANK_CLIENTS_MAX
@@ -166,7 +168,7 @@ static void say_open(struct torture_bank *bank, struct bank_client *c)
     struct name money;
     struct bytes args[1 + 2 * BANK_ACCOUNTS] = {word("MSETNX")};
     for (uint32_t i = 0; i < BANK_ACCOUNTS; i++) {
-        args[1 + 2 * i] = account_name(i, &names[i]);
+        args[1 + 2 * i] = account_name(bank, i, &names[i]);
         args[2 + 2 * i] = number_text(BANK_OPENING, &money);
     }
     say(bank, c, 1 + 2 * BANK_ACCOUNTS, args);
@@ -183,15 +185,15 @@ static void say_transfer(struct torture_bank *bank, struct bank_client *c, const
     struct bytes args[3] = {word("MULTI")};
     say(bank, c, 1, args);
     args[0] = word(first);
-    args[1] = account_name(t->from, &name);
+    args[1] = account_name(bank, t->from, &name);
     args[2] = number_text(from, &text);
     say(bank, c, 3, args);
     args[0] = word(second);
-    args[1] = account_name(t->to, &name);
+    args[1] = account_name(bank, t->to, &name);
     args[2] = number_text(to, &text);
     say(bank, c, 3, args);
     args[0] = word("SET");
-    args[1] = transfer_name(c->transfer, &name);
+    args[1] = transfer_name(bank, c->transfer, &name);
     args[2] = transfer_value(t, &text);
     say(bank, c, 3, args);
     args[0] = word("EXEC");
@@ -204,7 +206,8 @@ static void say_look(struct torture_bank *bank, struct bank_client *c)
     const struct bank_transfer *t = &bank->transfers[c->transfer];
     struct name from;
     struct name to;
-    struct bytes args[3] = {word("WATCH"), account_name(t->from, &from), account_name(t->to, &to)};
+    struct bytes args[3] = {word("WATCH"), account_name(bank, t->from, &from),
+                            account_name(bank, t->to, &to)};
     say(bank, c, 3, args);
     args[0] = word("GET");
     say(bank, c, 2, args);
@@ -221,8 +224,8 @@ static void say_mget(struct torture_bank *bank, struct bank_client *c)
     size_t left = bank->transfers_n - c->next;
     c->items = transfers ? (uint32_t)(left < READ_AT_ONCE ? left : READ_AT_ONCE) : BANK_ACCOUNTS;
     for (uint32_t i = 0; i < c->items; i++) {
-        args[1 + i] =
-            transfers ? transfer_name(c->next + i, &names[i]) : account_name(i, &names[i]);
+        args[1 + i] = transfers ? transfer_name(bank, c->next + i, &names[i])
+                                : account_name(bank, i, &names[i]);
     }
     say(bank, c, 1 + c->items, args);
     c->before = 0;
@@ -239,7 +242,7 @@ static void say_audit(struct torture_bank *bank, struct bank_client *c)
     say(bank, c, 1, args);
     args[0] = word("GET");
     for (uint32_t i = 0; i < BANK_ACCOUNTS; i++) {
-        args[1] = account_name(i, &name);
+        args[1] = account_name(bank, i, &name);
         say(bank, c, 2, args);
     }
     args[0] = word("EXEC");
@@ -462,6 +465,8 @@ static bool end_before(struct torture_bank *bank, struct bank_client *c, uint64_
         rest(bank, c, now_us, !c->refused);
     } else if (c->job == BANK_LOOK && c->refused) {
         bank->transfers[c->transfer].outcome = BANK_NOT_DONE;
+        /* It may still watch, and a transfer without a look would be answered nil. */
+        torture_stream_close(&c->stream, false);
         rest(bank, c, now_us, false);
     } else if (c->job == BANK_LOOK) {
         begin(bank, c, BANK_WRITE, now_us);
@@ -549,6 +554,20 @@ static void hear(struct torture_bank *bank, struct bank_client *c)
     if (!good) {
         hang_up(bank, c, now_us);
     }
+}
+
+void torture_bank_renew(struct torture_bank *bank, uint64_t now_us)
+{
+    for (uint32_t i = 0; i < bank->n; i++) {
+        struct bank_client *c = &bank->at[i];
+        if (c->job != BANK_IDLE) {
+            torture_stream_close(&c->stream, false);
+            rest(bank, c, now_us, false);
+        }
+    }
+    bank->generation++;
+    bank->opened = false;
+    bank->transfers_n = 0;
 }
 
 /* ---- Verifying ---- */

@@ -2,7 +2,8 @@
  * in a space that has them. Some watch two accounts, read them and write what they shall hold; some
  * subtract and add without a look; some read all accounts in one transaction, and the sum must be
  * what it always is. With each transfer a key of its own is set: so in the end it is known of every
- * transfer whether it took place, and each account must hold what those that did have left it. */
+ * transfer whether it took place, and each account must hold what those that did have left it.
+ * Where rows can be lost the accounts are of a generation, which ends when lost ones are given up. */
 #ifndef HORKOS_TOOLS_TORTURE_BANK_H
 #define HORKOS_TOOLS_TORTURE_BANK_H
 
@@ -68,7 +69,8 @@ struct torture_bank {
     struct torture_cluster *cluster;
     struct random random;
     uint32_t think_us;
-    uint32_t n; /* clients; 0: there is no bank */
+    uint32_t n;          /* clients; 0: there is no bank */
+    uint32_t generation; /* of the accounts: what had been lost and was given up is done with */
     bool opened;
     bool calm, drains;
     bool verifies;
@@ -76,8 +78,8 @@ struct torture_bank {
     uint64_t round_us;
     bool over; /* it is verified, or cannot be */
     bool no_memory;
-    char wrong[500]; /* "": all is well */
-    uint64_t done, conflicts, refused, unknown, audits;
+    char wrong[500];                                    /* "": all is well */
+    uint64_t done, conflicts, refused, unknown, audits; /* of all generations */
     struct bank_transfer *transfers;
     size_t transfers_n, transfers_max;
     struct bank_client at[BANK_CLIENTS_MAX];
@@ -95,6 +97,10 @@ void torture_bank_polled(struct torture_bank *bank, const struct pollfd *set);
 void torture_bank_calm(struct torture_bank *bank);
 uint64_t torture_bank_least_calm(const struct torture_bank *bank);
 bool torture_bank_idle(const struct torture_bank *bank);
+
+/* The operator gives up what was lost, some of the accounts perhaps: other ones take their place, and
+ * nobody asks for these and their transfers any more. Before anybody hears of it. */
+void torture_bank_renew(struct torture_bank *bank, uint64_t now_us);
 
 /* Once it drains and is idle: every node is asked for all accounts and transfers, until `over`. */
 void torture_bank_verify(struct torture_bank *bank);

@@ -48,6 +48,29 @@ static uint16_t port_of(const struct torture_cluster *c, uint32_t node, bool pee
     return peer ? c->ports.peer[node].port : c->ports.client[node].port;
 }
 
+static void write_space(const struct torture_cluster *c, FILE *to)
+{
+    enum torture_engine engine = c->options->engine;
+    fprintf(to, "\n[space 0]\nengine = %s\n", torture_engine_names[engine]);
+    switch (engine) {
+    case TORTURE_GALENE:
+        fprintf(to, "cache_keys = %u\nhot_epoch_ms = %u\nhot_sample = 1\n", c->plan->cache_keys,
+                c->plan->epoch_ms);
+        break;
+    case TORTURE_ZEUS:
+        fprintf(to, "repair_ms = %u\nforget_ms = %u\n", REPAIR_MS, FORGET_MS);
+        break;
+    case TORTURE_LOTUS:
+        fprintf(to, "cc = %s\n", c->plan->cc);
+        break;
+    case TORTURE_HERMES:
+    case TORTURE_ENGINES:
+        fprintf(to, "ack_all = %s\nasync_reads = %s\n", c->plan->ack_all ? "yes" : "no",
+                c->plan->async_reads ? "yes" : "no");
+        break;
+    }
+}
+
 static bool write_config(const struct torture_cluster *c, uint32_t node)
 {
     char path[DEV_PATH_MAX];
@@ -61,6 +84,7 @@ static bool write_config(const struct torture_cluster *c, uint32_t node)
     torture_net_host(c->net, node, host);
     fprintf(to, "[node]\nid = %u\nworkers = %u\nstate_file = node-%u.state\n", node,
             c->plan->workers, node);
+    fprintf(to, "role = %s\n", nodeset_has(c->plan->compute, (uint8_t)node) ? "compute" : "both");
     fprintf(to, "handover_ms = %u\n\n", HANDOVER_MS);
     fprintf(to, "[cluster]\nname = torture\nkey_file = cluster.key\nlease_ms = %u\n\n",
             c->options->lease_ms);
@@ -70,18 +94,7 @@ static bool write_config(const struct torture_cluster *c, uint32_t node)
         torture_net_host(c->net, peer, host);
         fprintf(to, "%u = %s:%u\n", peer, host, (unsigned)port_of(c, peer, true));
     }
-    if (c->options->galene) {
-        fprintf(
-            to,
-            "\n[space 0]\nengine = galene\ncache_keys = %u\nhot_epoch_ms = %u\nhot_sample = 1\n",
-            c->plan->cache_keys, c->plan->epoch_ms);
-    } else if (c->options->zeus) {
-        fprintf(to, "\n[space 0]\nengine = zeus\nrepair_ms = %u\nforget_ms = %u\n", REPAIR_MS,
-                FORGET_MS);
-    } else {
-        fprintf(to, "\n[space 0]\nengine = hermes\nack_all = %s\nasync_reads = %s\n",
-                c->plan->ack_all ? "yes" : "no", c->plan->async_reads ? "yes" : "no");
-    }
+    write_space(c, to);
     bool good = fclose(to) == 0;
     dev_node_path(c->dir, node, "conf", path);
     good = good && dev_write_file(path, text, n, 0600);

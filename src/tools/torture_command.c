@@ -146,7 +146,7 @@ static bool turn(struct torture *t, uint64_t ask_us)
     if (t->began_us != 0) {
         torture_faults_step(&t->faults, now_us);
     }
-    if (t->began_us != 0 && t->options.galene && !t->final_begun) {
+    if (t->began_us != 0 && torture_homed(&t->options) && !t->final_begun) {
         torture_slots_step(&t->slots, now_us);
     }
     uint64_t next_us = torture_crowd_step(&t->crowd, now_us);
@@ -401,7 +401,7 @@ static int run(struct torture *t)
         !torture_judge_start(&t->judge)) {
         give_up(t, TORTURE_NOT_RUN, "", "no memory");
     }
-    torture_slots_init(&t->slots, o, &t->cluster, &t->keys);
+    torture_slots_init(&t->slots, o, &t->cluster, &t->keys, &t->bank);
     torture_crowd_init(&t->crowd, o, t->plan.think_us, &t->cluster, &t->keys, &t->judge);
     torture_bank_init(&t->bank, o, t->plan.think_us, &t->cluster);
     if (t->verdict == TORTURE_SOUND && start_all(t)) {

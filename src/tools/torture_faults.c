@@ -103,8 +103,8 @@ static bool may_touch(const struct torture_faults *f, const struct torture_fault
 {
     nodeset touched = f->touched | victims_of(fault);
     uint32_t minority = (nodeset_count(f->cluster->nodes) - 1) / 2;
-    return !f->cluster->options->zeus || victims_of(fault) == 0 || f->touched == 0 ||
-           nodeset_count(touched) <= minority;
+    return f->cluster->options->engine != TORTURE_ZEUS || victims_of(fault) == 0 ||
+           f->touched == 0 || nodeset_count(touched) <= minority;
 }
 
 static bool somebody_leaves(const struct torture_faults *f)

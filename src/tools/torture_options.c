@@ -48,6 +48,13 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+const char *const torture_engine_names[TORTURE_ENGINES] = {
+    [TORTURE_HERMES] = "hermes",
+    [TORTURE_GALENE] = "galene",
+    [TORTURE_ZEUS] = "zeus",
+    [TORTURE_LOTUS] = "lotus",
+};
+
 static const char help[] =
     "usage: horkos torture [OPTION...]\n"
     "\n"
@@ -60,7 +67,7 @@ static const char help[] =
     "  --clients N      1 to 256 (default 24)\n"
     "  --keys N         in use at the same time, 1 to 256 (default 12)\n"
     "  --lease MS       length of leases, 50 to 60000 (default 500)\n"
-    "  --engine NAME    of the space: hermes, galene or zeus (default hermes)\n"
+    "  --engine NAME    of the space: hermes, galene, zeus or lotus (default hermes)\n"
     "  --faults LIST    kinds, with commas between; a minus takes one away; all, none, or of\n"
     "                   kill, pause, leave, isolate, one-way, split, bridge, shatter,\n"
     "                   reset-peers, reset-clients (default all)\n"
@@ -73,7 +80,7 @@ static const char help[] =
     "  --plan           prints the plan, and runs nothing\n"
     "  --json           the report as JSON\n"
     "  --tamper WHAT    for tests of the checkers: plants a lie, which must be found; read,\n"
-    "                   replica, or, with engine zeus, transfer\n"
+    "                   replica, or, with engine zeus or lotus, transfer\n"
     "\n"
     "Exit status: 0 all is well, 1 a violation, 2 wrong option, 3 it could not be run to the end.\n"
     "docs/TORTURE.md tells more.\n";
@@ -138,16 +145,27 @@ static bool parse_path(const char *option, const char *text, char path_out[DEV_D
     return true;
 }
 
+bool torture_homed(const struct torture_options *options)
+{
+    return options->engine == TORTURE_GALENE || options->engine == TORTURE_LOTUS;
+}
+
+bool torture_transacts(const struct torture_options *options)
+{
+    return options->engine == TORTURE_ZEUS || options->engine == TORTURE_LOTUS;
+}
+
 static bool parse_engine(const char *text, struct torture_options *o)
 {
-    o->galene = strcmp(text, "galene") == 0;
-    o->zeus = strcmp(text, "zeus") == 0;
-    if (!o->galene && !o->zeus && strcmp(text, "hermes") != 0) {
-        fprintf(stderr, "horkos torture: --engine takes hermes, galene or zeus, not \"%s\"\n",
-                text);
-        return false;
+    for (uint32_t i = 0; i < TORTURE_ENGINES; i++) {
+        if (strcmp(text, torture_engine_names[i]) == 0) {
+            o->engine = (enum torture_engine)i;
+            return true;
+        }
     }
-    return true;
+    fprintf(stderr, "horkos torture: --engine takes hermes, galene, zeus or lotus, not \"%s\"\n",
+            text);
+    return false;
 }
 
 static bool parse_tamper(const char *text, enum torture_tamper *tamper_out)
@@ -242,8 +260,8 @@ int torture_options_parse(int argc, char **argv, struct torture_options *options
             return STATUS_USAGE;
         }
     }
-    if (o->tamper == TORTURE_TAMPER_TRANSFER && !o->zeus) {
-        fprintf(stderr, "horkos torture: --tamper transfer needs --engine zeus\n");
+    if (o->tamper == TORTURE_TAMPER_TRANSFER && !torture_transacts(o)) {
+        fprintf(stderr, "horkos torture: --tamper transfer needs --engine zeus or lotus\n");
         return STATUS_USAGE;
     }
     if (optind < argc) {

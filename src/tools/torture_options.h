@@ -19,6 +19,15 @@ enum torture_tamper {
     TORTURE_TAMPER_TRANSFER, /* a transfer that nobody made is recorded as acknowledged */
 };
 
+enum torture_engine {
+    TORTURE_HERMES,
+    TORTURE_GALENE,
+    TORTURE_ZEUS,
+    TORTURE_LOTUS,
+    TORTURE_ENGINES
+};
+extern const char *const torture_engine_names[TORTURE_ENGINES];
+
 struct torture_options {
     uint64_t seed;
     uint32_t seconds; /* how long faults befall the nodes */
@@ -26,7 +35,7 @@ struct torture_options {
     uint32_t clients;
     uint32_t keys; /* in use at the same time */
     uint32_t lease_ms;
-    bool galene, zeus;     /* the space's engine, instead of hermes */
+    enum torture_engine engine; /* of the space */
     uint32_t heal_s;       /* how long the cluster may take, after the faults, until all is well */
     uint32_t faults;       /* bits by enum torture_kind */
     char dir[DEV_DIR_MAX]; /* "": a new folder for temporary files */
@@ -37,6 +46,11 @@ struct torture_options {
     bool loopback; /* no namespaces, even where they are possible */
     enum torture_tamper tamper;
 };
+
+/* Whether slots of the space have homes, and are lost with them. */
+bool torture_homed(const struct torture_options *options);
+/* Whether it has transactions over any keys. */
+bool torture_transacts(const struct torture_options *options);
 
 /* STATUS_OK; STATUS_USAGE after an error, which was printed. help_out: --help was asked for, and
  * printed. */

@@ -151,6 +151,19 @@ static void draw_hot_set(const struct torture_options *options, struct torture_p
     plan->epoch_ms = (uint32_t)random_between(&random, 50, 1000);
 }
 
+/* Likewise. At least two nodes keep rows. */
+static void draw_lotus(const struct torture_options *options, struct torture_plan *plan)
+{
+    static const char *const policies[] = {"wound_wait", "wound_wait", "wait_die", "wait_die",
+                                           "no_wait"};
+    struct random random;
+    random_init(&random, options->seed ^ UINT64_C(0x6c6f747573));
+    plan->cc = policies[random_below(&random, sizeof policies / sizeof policies[0])];
+    if (options->engine == TORTURE_LOTUS && options->nodes > 2 && random_chance(&random, 400000)) {
+        plan->compute = nodeset_of((uint8_t)random_between(&random, 1, options->nodes));
+    }
+}
+
 bool torture_plan_draw(const struct torture_options *options, uint32_t kinds,
                        struct torture_plan *plan_out)
 {
@@ -165,6 +178,7 @@ bool torture_plan_draw(const struct torture_options *options, uint32_t kinds,
     plan.ack_all = between(&d, 0, 1) == 0;
     plan.async_reads = between(&d, 0, 3) == 0;
     draw_hot_set(options, &plan);
+    draw_lotus(options, &plan);
     draw_weights(&d, kinds);
     uint32_t capacity = end_ms / GAP_LEAST_MS * 4 + 16;
     plan.faults = calloc(capacity, sizeof *plan.faults);
@@ -234,14 +248,22 @@ void torture_fault_print(const struct torture_fault *f, char *to, size_t size)
 void torture_plan_print(const struct torture_plan *plan, const struct torture_options *options,
                         FILE *to)
 {
-    if (options->zeus) {
-        fprintf(to, "workers %u, zeus", plan->workers);
-    } else if (options->galene) {
-        fprintf(to, "workers %u, galene, cache_keys %u, epochs of %u ms", plan->workers,
-                plan->cache_keys, plan->epoch_ms);
-    } else {
-        fprintf(to, "workers %u, ack_all %s, async_reads %s", plan->workers,
-                plan->ack_all ? "yes" : "no", plan->async_reads ? "yes" : "no");
+    fprintf(to, "workers %u, ", plan->workers);
+    switch (options->engine) {
+    case TORTURE_GALENE:
+        fprintf(to, "galene, cache_keys %u, epochs of %u ms", plan->cache_keys, plan->epoch_ms);
+        break;
+    case TORTURE_ZEUS:
+        fprintf(to, "zeus");
+        break;
+    case TORTURE_LOTUS:
+        fprintf(to, "lotus, %s, %u of them only compute", plan->cc, nodeset_count(plan->compute));
+        break;
+    case TORTURE_HERMES:
+    case TORTURE_ENGINES:
+        fprintf(to, "ack_all %s, async_reads %s", plan->ack_all ? "yes" : "no",
+                plan->async_reads ? "yes" : "no");
+        break;
     }
     fprintf(to, ", clients think for up to %u us\n", plan->think_us);
     fprintf(to, "%u faults:\n", plan->n);

@@ -53,6 +53,8 @@ struct torture_plan {
     bool ack_all, async_reads; /* of a space of hermes, as in the configuration file */
     uint32_t cache_keys;       /* of a space of galene, likewise */
     uint32_t epoch_ms;
+    const char *cc;  /* of a space of lotus, likewise */
+    nodeset compute; /* nodes that have none of its rows */
 };
 
 /* `kinds`: bits of those that may occur. False: no memory. */

@@ -127,7 +127,7 @@ void torture_report_text(const struct torture *t, FILE *to)
                 " refused, %" PRIu64 " of unknown outcome; %" PRIu64 " audits\n",
                 t->bank.done, t->bank.conflicts, t->bank.refused, t->bank.unknown, t->bank.audits);
     }
-    if (t->options.galene) {
+    if (torture_homed(&t->options)) {
         fprintf(to, "orders to give lost slots up: %" PRIu64 "\n", t->slots.orders);
     }
     if (t->got_on_us != 0) {
@@ -175,15 +175,17 @@ static json_t *json_setup(const struct torture *t)
     set_number(json, "keys", o->keys);
     set_number(json, "lease_ms", o->lease_ms);
     set_number(json, "workers", t->plan.workers);
-    json_object_set_new(json, "engine",
-                        json_string(o->galene ? "galene"
-                                    : o->zeus ? "zeus"
-                                              : "hermes"));
-    if (o->galene) {
+    json_object_set_new(json, "engine", json_string(torture_engine_names[o->engine]));
+    if (torture_homed(o)) {
+        set_number(json, "orders", t->slots.orders);
+    }
+    if (o->engine == TORTURE_GALENE) {
         set_number(json, "cache_keys", t->plan.cache_keys);
         set_number(json, "epoch_ms", t->plan.epoch_ms);
-        set_number(json, "orders", t->slots.orders);
-    } else if (!o->zeus) {
+    } else if (o->engine == TORTURE_LOTUS) {
+        json_object_set_new(json, "cc", json_string(t->plan.cc));
+        set_number(json, "compute", nodeset_count(t->plan.compute));
+    } else if (o->engine == TORTURE_HERMES) {
         json_object_set_new(json, "ack_all", json_boolean(t->plan.ack_all));
         json_object_set_new(json, "async_reads", json_boolean(t->plan.async_reads));
     }

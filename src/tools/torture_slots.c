@@ -4,9 +4,10 @@
 #define AGAIN_US 1000000u /* an order may be forgotten when the view changes */
 
 void torture_slots_init(struct torture_slots *slots, const struct torture_options *options,
-                        struct torture_cluster *cluster, struct torture_keys *keys)
+                        struct torture_cluster *cluster, struct torture_keys *keys,
+                        struct torture_bank *bank)
 {
-    *slots = (struct torture_slots){.cluster = cluster, .keys = keys};
+    *slots = (struct torture_slots){.cluster = cluster, .keys = keys, .bank = bank};
     random_init(&slots->random, options->seed ^ UINT64_C(0x736c6f7473));
 }
 
@@ -41,6 +42,7 @@ void torture_slots_step(struct torture_slots *slots, uint64_t now_us)
     if (torture_cluster_can_order(c, node)) {
         /* Before anybody hears of it. */
         slots->no_memory |= !torture_keys_empty(slots->keys, now_us);
+        torture_bank_renew(slots->bank, now_us);
         torture_cluster_empty_lost(c, node, now_us);
         slots->orders++;
         slots->due_us = now_us + AGAIN_US;

@@ -2,6 +2,7 @@
 never nil and never an older value, until an operator gives it up; everything else stays."""
 
 import json
+import signal
 import unittest
 
 from support import harness
@@ -74,6 +75,25 @@ class Faults(unittest.TestCase):
             self.assertEqual(settle(client, "SET", doomed[0], "again"), b"OK")
             keys = [k.decode() for k in settle(client, "RANGE", "-", "+")[0::2]]
             self.assertEqual(keys, sorted(set(names) - set(doomed[1:])))
+
+    def test_the_last_memory_server_says_what_it_loses(self):
+        """It leaves, and the others only compute: its rows are lost, and everybody says so."""
+        for number in (1, 2):
+            node = self.cluster[number]
+            node.signal(signal.SIGTERM)
+            self.assertEqual(node.ended(30), 0)
+            node.add_option("node", "role = compute")
+            node.start()
+            self.cluster.wait_whole()
+        with select(self.cluster[1], timeout=30) as client:
+            self.assertEqual(settle(client, "SET", "key", "value"), b"OK")
+            self.assertEqual({home for _, home in slots_of(self.cluster[1])}, {3})
+            last = self.cluster[3]
+            last.signal(signal.SIGTERM)
+            self.assertEqual(last.ended(30), 0)
+            self.assertIn("16384 slots were not handed over: no other node may have them; what "
+                          "they hold is lost", last.log_text())
+            self.assertEqual(settle(client, "GET", "key").code, "LOSTSLOT")
 
     def test_no_lock_outlives_its_coordinator(self):
         """Clients of a node that is killed leave no lock behind at the others."""

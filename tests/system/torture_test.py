@@ -134,11 +134,23 @@ class Torture(unittest.TestCase):
             self.assertGreater(bank[name], 20, name)
         self.assertLessEqual(bank["acknowledged"] + bank["conflicts"], bank["transfers"])
 
+    def test_rows_that_have_one_copy(self):
+        """Whoever is killed takes rows along, accounts of the bank too."""
+        report = self._run("--seconds", "10", "--seed", "3", "--engine", "lotus", "--faults",
+                           "kill,leave,reset-clients")
+        self.assertEqual((report["result"], report["engine"]), ("sound", "lotus"))
+        self.assertTrue(report["bank"]["agrees"])
+        for name in ("acknowledged", "conflicts", "audits"):
+            self.assertGreater(report["bank"][name], 20, name)
+        if report["faults"]["kill"]["begun"] > 0 and report["compute"] == 0:
+            self.assertGreater(report["orders"], 0)
+
     def test_a_transfer_that_is_lost_is_found(self):
-        report = self._run("--seconds", "2", "--faults", "none", "--engine", "zeus", "--tamper",
-                           "transfer", status=1)
-        self.assertEqual((report["result"], report["violation"]), ("violation", "bank"))
-        self.assertRegex(report["why"], "acknowledged, and node 1 does not have it")
+        for engine in ("zeus", "lotus"):
+            report = self._run("--seconds", "2", "--faults", "none", "--engine", engine,
+                               "--tamper", "transfer", status=1)
+            self.assertEqual((report["result"], report["violation"]), ("violation", "bank"))
+            self.assertRegex(report["why"], "acknowledged, and node 1 does not have it")
 
     def test_a_stale_read_is_found(self):
         report = self._run("--seconds", "8", "--faults", "none", "--tamper", "read", status=1)
