@@ -204,7 +204,7 @@ static void take_execute(struct worker *w, const struct msg *msg, uint8_t from)
     for (uint32_t i = 0; i < n; i++) {
         struct occ_object o = occs->objects[i];
         o.key = bytes_of(NULL, 0);
-        o.value.at = values->at + (uintptr_t)o.value.at;
+        o.value = bytes_within(values->at, (uintptr_t)o.value.at, o.value.n);
         o.flags &= (uint8_t)~OCC_LOCK;
         (void)occ_object_put(buffer_add(&occs->out, occ_object_bytes(&o)), &o);
     }

@@ -3,7 +3,7 @@
  * subtract and add without a look; some read all accounts in one transaction, and the sum must be
  * what it always is. With each transfer a key of its own is set: so in the end it is known of every
  * transfer whether it took place, and each account must hold what those that did have left it.
- * Where rows can be lost the accounts are of a generation, which ends when lost ones are given up. */
+ * Where rows can be lost accounts are of a generation, which ends when lost ones are given up. */
 #ifndef HORKOS_TOOLS_TORTURE_BANK_H
 #define HORKOS_TOOLS_TORTURE_BANK_H
 
@@ -98,7 +98,7 @@ void torture_bank_calm(struct torture_bank *bank);
 uint64_t torture_bank_least_calm(const struct torture_bank *bank);
 bool torture_bank_idle(const struct torture_bank *bank);
 
-/* The operator gives up what was lost, some of the accounts perhaps: other ones take their place, and
+/* The operator gives up what was lost, some of the accounts perhaps: others take their place, and
  * nobody asks for these and their transfers any more. Before anybody hears of it. */
 void torture_bank_renew(struct torture_bank *bank, uint64_t now_us);
 
