@@ -5,11 +5,11 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "engine/lotus/lfu.h"
 #include "load/keys.h"
 #include "sim/heap.h"
 
 #define PS_PER_NS 1000u
-#define WAYS 8u
 #define REQUESTS_MAX 32u
 #define RECORD_BYTES 64u /* key, value, hash, counts */
 #define NODE_BYTES 1024u
@@ -27,54 +27,30 @@ const char *const cost_part_names[COST_PART_CACHES] = {
 
 /* ---- A cache ---- */
 
-struct cached {
-    uint64_t id; /* + 1; 0: free */
-    uint32_t uses;
-    bool dirty;
-};
-
+/* A place's key and value are a number and 1; its mark says that it was changed. */
 struct cache {
-    struct cached *places;
+    struct lfu_place *places;
     uint64_t sets;
 };
 
-static struct cached *set_of(const struct cache *c, uint64_t id)
+static struct lfu_place *set_of(const struct cache *c, uint64_t id)
 {
     uint64_t h = (id ^ id >> 31) * UINT64_C(0x9e3779b97f4a7c15);
-    return &c->places[(h >> 20) % c->sets * WAYS];
+    return &c->places[(h >> 20) % c->sets * LFU_WAYS];
 }
 
-static struct cached *look(const struct cache *c, uint64_t id)
+static struct lfu_place *look(const struct cache *c, uint64_t id)
 {
-    struct cached *set = set_of(c, id);
-    for (uint32_t i = 0; i < WAYS; i++) {
-        if (set[i].id == id + 1) {
-            set[i].uses += set[i].uses < UINT32_MAX;
-            return &set[i];
-        }
-    }
-    return NULL;
+    return lfu_use(set_of(c, id), id);
 }
 
-/* The new one takes the place of the least frequently used of its set, whose others age. Returns
- * whether one that was dirty left, and which. */
+/* Returns whether one that was changed left for it, and which. */
 static bool admit(struct cache *c, uint64_t id, bool dirty, uint64_t *left_out)
 {
-    struct cached *set = set_of(c, id), *least = &set[0];
-    for (uint32_t i = 0; i < WAYS; i++) {
-        if (set[i].id == 0) {
-            least = &set[i];
-            break;
-        }
-        least = set[i].uses < least->uses ? &set[i] : least;
-    }
-    bool left = least->id != 0 && least->dirty;
-    *left_out = least->id - 1;
-    for (uint32_t i = 0; i < WAYS && least->id != 0; i++) {
-        set[i].uses /= 2;
-    }
-    *least = (struct cached){.id = id + 1, .uses = 1, .dirty = dirty};
-    return left;
+    struct lfu_place left;
+    lfu_admit(set_of(c, id), id, 1, &left)->mark = dirty;
+    *left_out = left.key;
+    return left.value != 0 && left.mark != 0;
 }
 
 /* ---- The model ---- */
@@ -160,12 +136,12 @@ static bool ask_records(struct model *m, struct thread *t)
     struct cache *c = &m->caches[t->server];
     bool any = false;
     for (uint32_t i = 0; i < m->setup->requests; i++) {
-        struct cached *there = look(c, t->keys[i]);
+        struct lfu_place *there = look(c, t->keys[i]);
         t->cpu_ns += cost_measured.read;
         m->result->hits += m->measured && there != NULL;
         m->result->misses += m->measured && there == NULL;
         if (there != NULL) {
-            there->dirty = there->dirty || t->writes[i];
+            there->mark |= t->writes[i];
             continue;
         }
         t->missed[i] = any = true;
@@ -207,14 +183,14 @@ static bool ask_node(struct model *m, struct thread *t)
         while (t->level > 0) {
             uint32_t level = t->level - 1;
             uint64_t id = m->firsts[level] + t->keys[t->at] / m->spans[level];
-            struct cached *copy = look(c, id);
+            struct lfu_place *copy = look(c, id);
             m->result->hits += m->measured && copy != NULL;
             m->result->misses += m->measured && copy == NULL;
             if (copy == NULL) {
                 put_part(t, node_of(m, id), READ_BYTES, ACK_BYTES + NODE_BYTES, 0);
                 return true;
             }
-            copy->dirty = copy->dirty || (level == 0 && t->writes[t->at]);
+            copy->mark |= level == 0 && t->writes[t->at];
             t->level--;
         }
         t->at++;
@@ -349,9 +325,9 @@ static bool open_caches(struct model *m)
     uint32_t each = s->cache == COST_PART_RECORDS ? RECORD_BYTES : COPY_BYTES;
     for (uint32_t i = 0; i < s->computes; i++) {
         struct cache *c = &m->caches[i];
-        c->sets = s->cache_bytes / each / WAYS;
+        c->sets = s->cache_bytes / each / LFU_WAYS;
         c->sets = c->sets == 0 ? 1 : c->sets;
-        c->places = calloc(c->sets * WAYS, sizeof *c->places);
+        c->places = calloc(c->sets * LFU_WAYS, sizeof *c->places);
         if (c->places == NULL) {
             return false;
         }

@@ -7,9 +7,9 @@
  *     message, together with the changed records that have left the cache;
  *   - of index nodes, as DEX has it (ours, not theirs): a search reads every node that it misses,
  *     one after the other, and a changed leaf is written when it leaves.
- * Both are set-associative, least frequently used with ageing. A partition has one writer, so one
- * READ of a node suffices. What a memory server's processor does is priced as measured steps are
- * (cost_machine.h); its threads are one queue. */
+ * Both replace as the server's own cache does (engine/lotus/lfu.h). A partition has one writer, so
+ * one READ of a node suffices. What a memory server's processor does is priced as measured steps
+ * are (cost_machine.h); its threads are one queue. */
 #ifndef HORKOS_SIM_COST_PARTITIONED_H
 #define HORKOS_SIM_COST_PARTITIONED_H
 

@@ -52,9 +52,9 @@ static void it_is_bounded(void **state)
         for (uint32_t k = 0; k < 20000; k++) {
             hints_set(&h, random_next(&random), k + 1);
         }
-        uint32_t most = sizes[i] > HINTS_WAYS ? sizes[i] : HINTS_WAYS;
+        uint32_t most = sizes[i] > LFU_WAYS ? sizes[i] : LFU_WAYS;
         assert_in_range(h.kept, most / 2, most);
-        assert_int_equal(h.kept, h.sets * HINTS_WAYS);
+        assert_int_equal(h.kept, h.sets * LFU_WAYS);
         free(h.places);
     }
 }
@@ -62,7 +62,7 @@ static void it_is_bounded(void **state)
 static void the_frequent_stay(void **state)
 {
     (void)state;
-    struct hints h = make(HINTS_WAYS);
+    struct hints h = make(LFU_WAYS);
     hints_set(&h, 1, 100);
     for (uint32_t i = 0; i < 50; i++) {
         assert_int_equal(hints_find(&h, 1), 100);
@@ -79,8 +79,8 @@ static void the_frequent_stay(void **state)
     for (uint64_t k = 0; k < 200 && came == 0; k++) {
         hints_set(&h, 5000 + k, k + 1);
         bool there = false;
-        for (uint32_t i = 0; i < HINTS_WAYS; i++) {
-            there |= h.places[i].hash == 1;
+        for (uint32_t i = 0; i < LFU_WAYS; i++) {
+            there |= h.places[i].key == 1;
         }
         came = there ? 0 : (uint32_t)k + 1;
     }

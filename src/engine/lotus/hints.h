@@ -8,22 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HINTS_WAYS 8u /* places that a hash may have */
-
-struct hint {
-    uint64_t hash;
-    uint64_t hint; /* 0: a free place */
-    uint32_t uses; /* since it came, halved each time that its set makes room */
-    uint32_t reserved;
-};
+#include "engine/lotus/lfu.h"
 
 struct hints {
-    struct hint *places; /* caller's memory; sets of HINTS_WAYS */
-    uint32_t sets;       /* a power of two */
-    uint32_t kept;       /* places that are not free */
+    struct lfu_place *places; /* caller's memory; sets of LFU_WAYS: a hash, its hint */
+    uint32_t sets;            /* a power of two */
+    uint32_t kept;            /* places that are not free */
 };
 
-/* Memory for at most so many hints (at least HINTS_WAYS are kept). */
+/* Memory for at most so many hints (at least LFU_WAYS are kept). */
 size_t hints_bytes(uint32_t most);
 void hints_init(struct hints *h, void *memory, uint32_t most);
 /* 0: there is none. */
