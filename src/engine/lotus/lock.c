@@ -183,6 +183,9 @@ static bool passes_over(const struct lock_table *t, const struct lock *lock, uin
     for (uint32_t list = 0; list < 2; list++) {
         for (uint32_t i = firsts[list]; i != 0; i = at(t, i)->next) {
             uint8_t other = wants(at(t, i));
+            if (list == 0 && rule_on(t, LOCK_RULE_OLDEST) && !older(at(t, i), r)) {
+                break; /* nor is any waiter behind it */
+            }
             if (i != number && other != 0 && conflict(mode, other) &&
                 older(at(t, i), r) == rule_on(t, LOCK_RULE_OLDEST)) {
                 return true;
@@ -211,6 +214,13 @@ static bool grantable(const struct lock_table *t, const struct lock *lock, uint3
            (passes || !rule_on(t, LOCK_RULE_WAITERS) || !passes_over(t, lock, number, mode));
 }
 
+/* Whether none behind the first waiter can be granted where it cannot: what keeps it out, or itself
+ * if it wants X, keeps out whoever is younger. */
+static bool first_decides(const struct lock_table *t)
+{
+    return rule_on(t, LOCK_RULE_OLDEST) && rule_on(t, LOCK_RULE_WAITERS);
+}
+
 /* The next waiter that can be granted: upgrades, then the others from the oldest on; 0: none. */
 static uint32_t next_grant(const struct lock_table *t, const struct lock *lock)
 {
@@ -221,6 +231,9 @@ static uint32_t next_grant(const struct lock_table *t, const struct lock *lock)
     }
     uint32_t found = 0;
     for (uint32_t i = lock->waiters; i != 0; i = at(t, i)->next) {
+        if (first_decides(t) && older(at(t, lock->waiters), at(t, i))) {
+            break;
+        }
         if (grantable(t, lock, i)) {
             found = i;
             if (rule_on(t, LOCK_RULE_OLDEST)) {
@@ -423,6 +436,20 @@ static const char *owner_broken(const struct lock_table *t, const struct lock *l
     return broken;
 }
 
+/* All are asked, also those that next_grant need not look at. */
+static bool somebody_grantable(const struct lock_table *t, const struct lock *lock)
+{
+    const uint32_t firsts[2] = {lock->waiters, lock->owners};
+    for (uint32_t list = 0; list < 2; list++) {
+        for (uint32_t i = firsts[list]; i != 0; i = at(t, i)->next) {
+            if (wants(at(t, i)) != 0 && grantable(t, lock, i)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 const char *lock_broken(const struct lock_table *table, const struct lock *lock)
 {
     const char *broken = NULL;
@@ -435,5 +462,5 @@ const char *lock_broken(const struct lock_table *table, const struct lock *lock)
             broken = "waiters are not in the order of their age";
         }
     }
-    return broken == NULL && next_grant(table, lock) != 0 ? "a waiter could be granted" : broken;
+    return broken == NULL && somebody_grantable(table, lock) ? "a waiter could be granted" : broken;
 }
