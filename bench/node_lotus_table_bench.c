@@ -169,7 +169,7 @@ static void try_of(struct bench *b, enum figure figure)
         keys[i] = key_of(&space[i], number);
         hints[i] = figure == READ_KEY || figure == INSERT ? 0 : b->row_hints[number];
         if (figure == READ_AHEAD) {
-            lotus_table_prefetch(b->table, keys[i], hints[i]);
+            lotus_table_prefetch(b->table, keys[i], hints[i], true);
         }
     }
     lotus_table_begin(b->table, &b->holder);

@@ -262,7 +262,7 @@ static double scan_tree(struct bench *b, enum tree_direction direction, bool wit
         tree_seek(b->tree, b->thread, key_make(b, at, random_below(&r, b->options.keys)), false,
                   direction, &c);
         for (uint32_t j = 0; with_record && j < SCAN_AHEAD && tree_peek(&c, j, &hint); j++) {
-            record_prefetch(b->records, hint);
+            record_prefetch(b->records, hint, false);
         }
         for (uint32_t j = 0; j < SCAN_KEYS && tree_next(&c, &key, &hint); j++) {
             met++;
@@ -271,7 +271,7 @@ static double scan_tree(struct bench *b, enum tree_direction direction, bool wit
                 wrong += record_read(b->records, b->thread, hint, key, buffer, sizeof(buffer),
                                      &value) != HK_OK;
                 if (tree_peek(&c, SCAN_AHEAD, &later)) {
-                    record_prefetch(b->records, later);
+                    record_prefetch(b->records, later, false);
                 }
             }
         }

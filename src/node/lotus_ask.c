@@ -212,6 +212,9 @@ enum lotus_where ask_place(struct worker *w, struct lotus_run *r)
             r->lost = slot;
             return at;
         }
+        if (w->lotus->hints_memory[r->space] != NULL) {
+            hints_prefetch(&w->lotus->hints[r->space], e->objects[i].hash);
+        }
         p->due = true;
         p->asked = false;
         r->homes |= nodeset_of(p->home);

@@ -961,7 +961,7 @@ static void prefetch_whole(const struct worker *w, const struct msg *msg, struct
     lotus_request_take(rest, msg->space, home->ops, home->watches, &q);
     for (uint32_t i = 0; i < q.ops_n && i < BURST_MAX; i++) {
         if (q.ops[i].kind < TXN_OP_RANGE) {
-            lotus_table_prefetch(w->node->spaces[msg->space].table, q.ops[i].key, 0);
+            lotus_table_prefetch(w->node->spaces[msg->space].table, q.ops[i].key, 0, false);
         }
     }
 }
@@ -981,7 +981,7 @@ void lotus_home_prefetch(const struct worker *w, const struct msg *msg)
     lotus_head_take(&rest, &head);
     for (uint32_t i = 0; i < BURST_MAX && lotus_item_take(&rest, &item); i++) {
         if ((item.flags & LOTUS_ITEM_RANGE) == 0) {
-            lotus_table_prefetch(w->node->spaces[msg->space].table, item.key, item.hint);
+            lotus_table_prefetch(w->node->spaces[msg->space].table, item.key, item.hint, false);
         }
     }
 }

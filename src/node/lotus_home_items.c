@@ -38,6 +38,16 @@ static bool add_row(struct home_work *work, const struct lotus_row *row)
     return true;
 }
 
+/* The value that comes after this one: it arrives while this one is copied. */
+static void prefetch_next(const struct home_space *s, const struct home_work *work)
+{
+    struct bytes rest = work->rest;
+    struct lotus_item next;
+    if (lotus_item_take(&rest, &next) && next.hint != 0 && (next.flags & LOTUS_ITEM_KEYS) == 0) {
+        lotus_table_prefetch(s->table, next.key, next.hint, true);
+    }
+}
+
 static bool take_next(struct home_work *work)
 {
     work->item_at = work->rest.at;
@@ -151,6 +161,7 @@ uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *wo
     work->met = 0;
     while (work->open || take_next(work)) {
         bool range = (work->item.flags & LOTUS_ITEM_RANGE) != 0;
+        prefetch_next(s, work);
         uint32_t word = range ? run_range(w, s, work) : run_point(w, s, work);
         if (word == LOTUS_WORDS) {
             keep(work);

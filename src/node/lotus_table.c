@@ -145,12 +145,13 @@ void lotus_table_end(struct lotus_table *table, struct store_thread *thread,
 
 /* ---- Points ---- */
 
-void lotus_table_prefetch(const struct lotus_table *table, struct bytes key, uint64_t hint)
+void lotus_table_prefetch(const struct lotus_table *table, struct bytes key, uint64_t hint,
+                          bool value)
 {
     struct lotus_name name = lotus_name(table, false, key);
     __builtin_prefetch(lotus_bucket(table, &name), 1);
     if (hint != 0) {
-        record_prefetch(table->records, hint);
+        record_prefetch(table->records, hint, value);
     }
 }
 

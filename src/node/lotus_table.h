@@ -72,9 +72,10 @@ enum table_word {
     TABLE_NOMEM,
 };
 
-/* Brings the lock and (hint not 0) the row towards the cache: for all items of a batch, before the
- * first is stepped. */
-void lotus_table_prefetch(const struct lotus_table *table, struct bytes key, uint64_t hint);
+/* Brings the lock and (hint not 0) the row, with its value or without, towards the cache: for all
+ * items of a batch, before the first is stepped. */
+void lotus_table_prefetch(const struct lotus_table *table, struct bytes key, uint64_t hint,
+                          bool value);
 
 /* Locks the row and reads it: *row_out without its key, its value in place (good until the thread's
  * next store_quiescent or the holder's next lotus_table_write) or in `buffer` (STORE_INLINE_MAX

@@ -90,7 +90,7 @@ static void look_at(const struct scanning *s, struct bytes from, bool exclusive,
         l->hint = 0;
     }
     if (tree_peek(&l->cursor, ROWS_AHEAD, &ahead)) {
-        record_prefetch(s->t->records, ahead);
+        record_prefetch(s->t->records, ahead, false);
     }
 }
 

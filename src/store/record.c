@@ -98,10 +98,17 @@ static uint32_t value_bytes(const struct record_value *value)
     return value->head.n + value->rest.n;
 }
 
+/* Whole words first: the compiler knows how long they are. */
 static void put_words(_Atomic uint64_t *words, struct bytes bytes)
 {
-    for (uint32_t at = 0; at < bytes.n; at += 8u) {
-        word_store(&words[at / 8u], piece(bytes, at));
+    uint32_t whole = bytes.n / 8u;
+    for (uint32_t i = 0; i < whole; i++) {
+        uint64_t word;
+        memcpy(&word, bytes.at + 8u * i, sizeof word);
+        word_store(&words[i], word);
+    }
+    if (bytes.n % 8u != 0) {
+        word_store(&words[whole], piece(bytes, 8u * whole));
     }
 }
 
@@ -216,11 +223,15 @@ _Atomic uint64_t *record_lock(const struct records *records, uint64_t hint)
     return record_cell_at(records, hint_slot(hint), &cell) ? &cell.record->lock : NULL;
 }
 
-void record_prefetch(const struct records *records, uint64_t hint)
+void record_prefetch(const struct records *records, uint64_t hint, bool value)
 {
     struct record_cell cell;
-    if (record_cell_at(records, hint_slot(hint), &cell)) {
-        __builtin_prefetch(cell.record);
+    if (!record_cell_at(records, hint_slot(hint), &cell)) {
+        return;
+    }
+    uint32_t bytes = value ? cell.words * 8u : 1u;
+    for (uint32_t at = 0; at < bytes; at += 64u) {
+        __builtin_prefetch((const uint8_t *)cell.record + at);
     }
 }
 

@@ -59,8 +59,9 @@ int record_read_head(const struct records *records, struct store_thread *thread,
                      struct bytes key, void *buffer, uint32_t most, struct bytes *head_out)
     __attribute__((warn_unused_result));
 
-/* Brings the cell that a hint names, if it names one, towards the cache. */
-void record_prefetch(const struct records *records, uint64_t hint);
+/* Brings the cell that a hint names, if it names one, towards the cache: its beginning, or also
+ * what stands of the value in it. */
+void record_prefetch(const struct records *records, uint64_t hint, bool value);
 
 /* Another value. HK_ERR_NOTFOUND as above, HK_ERR_NOMEM: nothing changed. */
 int record_write(struct records *records, struct store_thread *thread, uint64_t hint,

@@ -273,7 +273,7 @@ static void test_invented_hints(void **state)
         int err = record_read(s.records, s.thread, hint, bytes_of(at, 8), s.buffer,
                               sizeof(s.buffer), &found);
         assert_int_equal(err, hint == hints[which] ? HK_OK : HK_ERR_NOTFOUND);
-        record_prefetch(s.records, hint);
+        record_prefetch(s.records, hint, hint % 2 != 0);
         _Atomic uint64_t *lock = record_lock(s.records, hint);
         assert_true(lock == NULL || atomic_load(lock) == 0);
     }

@@ -29,6 +29,14 @@ static struct lfu_place *set_of(const struct hints *h, uint64_t hash)
     return &h->places[(hash & (h->sets - 1)) * LFU_WAYS];
 }
 
+void hints_prefetch(const struct hints *h, uint64_t hash)
+{
+    const uint8_t *set = (const uint8_t *)set_of(h, hash);
+    for (uint32_t at = 0; at < HINTS_WAYS * sizeof(struct hint); at += 64u) {
+        __builtin_prefetch(set + at);
+    }
+}
+
 uint64_t hints_find(struct hints *h, uint64_t hash)
 {
     const struct lfu_place *p = lfu_use(set_of(h, hash), hash);

@@ -19,6 +19,8 @@ struct hints {
 /* Memory for at most so many hints (at least LFU_WAYS are kept). */
 size_t hints_bytes(uint32_t most);
 void hints_init(struct hints *h, void *memory, uint32_t most);
+/* Brings what hints_find will look at towards the cache. */
+void hints_prefetch(const struct hints *h, uint64_t hash);
 /* 0: there is none. */
 uint64_t hints_find(struct hints *h, uint64_t hash);
 /* The right one, as a server said; 0: forgets it. */
