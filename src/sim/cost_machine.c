@@ -37,6 +37,12 @@ const struct cost_cpu cost_measured_txns = {
     .row_write = 518.1,
 };
 
+/* The card and the switch that all three machines have; their links differ. */
+#define WIRE                                                                                       \
+    .card_packets_per_s = 59.3e6, .switch_packets_per_s = 47.4e6, .packet_bytes_max = 4096,        \
+    .packet_header_bytes = 34, .inline_bytes = 188, .latency_ns = 860, .fetch_ns = 440,            \
+    .switch_ns = 170
+
 const struct cost_machine cost_infiniband = {
     .name = "infiniband",
     .what = "2 x 10 cores, 56 Gb/s, one switch (thesis 4.5)",
@@ -46,18 +52,7 @@ const struct cost_machine cost_infiniband = {
     .reads_uniform = 985e6 / (7 * 20),
     .reads_skewed = 4183e6 / (7 * 20),
     .packets_per_core = 40e6,
-    .wire =
-        {
-            .link_bytes_per_s = 54e9 / 8,
-            .card_packets_per_s = 59.3e6,
-            .switch_packets_per_s = 47.4e6,
-            .packet_bytes_max = 4096,
-            .packet_header_bytes = 34,
-            .inline_bytes = 188,
-            .latency_ns = 860,
-            .fetch_ns = 440,
-            .switch_ns = 170,
-        },
+    .wire = {WIRE, .link_bytes_per_s = 54e9 / 8},
 };
 
 const struct cost_machine cost_cloudlab = {
@@ -69,18 +64,7 @@ const struct cost_machine cost_cloudlab = {
     .reads_uniform = 985e6 / (7 * 20) * 2.1 / 2.2,
     .reads_skewed = 4183e6 / (7 * 20) * 2.1 / 2.2,
     .packets_per_core = 40e6 * 2.1 / 2.2,
-    .wire =
-        {
-            .link_bytes_per_s = 40e9 / 8,
-            .card_packets_per_s = 59.3e6,
-            .switch_packets_per_s = 47.4e6,
-            .packet_bytes_max = 4096,
-            .packet_header_bytes = 34,
-            .inline_bytes = 188,
-            .latency_ns = 860,
-            .fetch_ns = 440,
-            .switch_ns = 170,
-        },
+    .wire = {WIRE, .link_bytes_per_s = 40e9 / 8},
 };
 
 const struct cost_machine cost_disaggregated = {
@@ -92,18 +76,7 @@ const struct cost_machine cost_disaggregated = {
     .reads_uniform = 985e6 / (7 * 20) * 2.8 / 2.2,
     .reads_skewed = 4183e6 / (7 * 20) * 2.8 / 2.2,
     .packets_per_core = 40e6 * 2.8 / 2.2,
-    .wire =
-        {
-            .link_bytes_per_s = 100e9 / 8,
-            .card_packets_per_s = 59.3e6,
-            .switch_packets_per_s = 47.4e6,
-            .packet_bytes_max = 4096,
-            .packet_header_bytes = 34,
-            .inline_bytes = 188,
-            .latency_ns = 860,
-            .fetch_ns = 440,
-            .switch_ns = 170,
-        },
+    .wire = {WIRE, .link_bytes_per_s = 100e9 / 8},
 };
 
 struct cost_machine cost_share(const struct cost_machine *machine, uint32_t workers)
