@@ -77,6 +77,12 @@ static void keep(struct home_work *work)
 
 /* ---- Points ---- */
 
+/* M1. */
+static bool point_here(const struct worker *w, const struct home_space *s, uint32_t slot)
+{
+    return !lotus_rule_on(s->config, LOTUS_RULE_MOVE_ASKED) || lotus_here(w, s->space, slot);
+}
+
 /* A slot's rows do not go before the tries that began by an earlier map have ended (M2): looking at
  * the map again after the lock is only so that those end soon. */
 static uint32_t run_point(struct worker *w, struct home_space *s, struct home_work *work)
@@ -84,13 +90,13 @@ static uint32_t run_point(struct worker *w, struct home_space *s, struct home_wo
     const struct lotus_item *item = &work->item;
     uint32_t slot = slot_of_key(item->key);
     struct lotus_row row = {.flags = 0};
-    if (!lotus_here(w, s->space, slot)) {
+    if (!point_here(w, s, slot)) {
         return LOTUS_MOVED;
     }
     bool values = (item->flags & LOTUS_ITEM_KEYS) == 0;
     uint32_t word = home_word(lotus_table_item(s->table, w->threads[s->space], &work->holder, item,
                                                w->lotus_home->value, &row));
-    if ((word == LOTUS_OK || word == LOTUS_WORDS) && !lotus_here(w, s->space, slot)) {
+    if ((word == LOTUS_OK || word == LOTUS_WORDS) && !point_here(w, s, slot)) {
         return LOTUS_MOVED;
     }
     if (word != LOTUS_OK) {

@@ -107,6 +107,7 @@ bool lotus_servers(const struct worker *w, uint8_t space, nodeset *servers_out,
                    uint64_t *version_out, uint32_t *lost_out)
 {
     const struct lotus_moves *m = w->node->spaces[space].moves;
+    bool left = lotus_rule_on(w->node->spaces[space].engine, LOTUS_RULE_MOVE_LEFT);
     uint64_t before;
     uint32_t lost;
     bool rest;
@@ -122,7 +123,7 @@ bool lotus_servers(const struct worker *w, uint8_t space, nodeset *servers_out,
         *lost_out = lost;
     }
     return *version_out != 0 && lost == HASH_SLOTS && rest &&
-           !atomic_load_explicit(&m->foreign_any, memory_order_acquire);
+           !(left && atomic_load_explicit(&m->foreign_any, memory_order_acquire));
 }
 
 bool lotus_here(const struct worker *w, uint8_t space, uint32_t slot)

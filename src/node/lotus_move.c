@@ -28,6 +28,11 @@ static uint64_t version_of(const struct space *space)
     return atomic_load_explicit(&space->map_version, memory_order_relaxed);
 }
 
+static bool rule_on(const struct space *space, enum lotus_rule rule)
+{
+    return lotus_rule_on(space->engine, rule);
+}
+
 /* Whether the map has anything to do for this node that it has not said to be done. */
 static bool wanted(const struct worker *w, uint8_t index)
 {
@@ -182,7 +187,8 @@ static bool tries_ended(struct worker *w, uint8_t index)
     if (w->now_us - m->since_us >= PATIENCE_US) {
         atomic_store_explicit(&m->wounds, m->pass_version, memory_order_relaxed);
     }
-    for (uint32_t i = 0; i < w->node->config.workers && m->going.n > 0; i++) {
+    bool asked = m->going.n > 0 && rule_on(space, LOTUS_RULE_MOVE_TRIES);
+    for (uint32_t i = 0; i < w->node->config.workers && asked; i++) {
         struct worker *other = &w->node->workers[i];
         if (lotus_home_oldest(other, index) < m->pass_version) {
             all = false;
@@ -273,6 +279,9 @@ static bool visit(struct worker *w, uint8_t index, struct lotus_row *row)
         return false;
     }
     w->stats.moves++;
+    if (!rule_on(space, LOTUS_RULE_MOVE_KEPT)) {
+        (void)lotus_table_remove(space->table, w->threads[index], row->key);
+    }
     return true;
 }
 
@@ -342,7 +351,8 @@ static bool may_come(const struct worker *w, const struct space *space, uint32_t
 {
     struct slot_home home = home_of(space, slot);
     return home.state == HOME_MOVING && home.home == from && home.to == w->node->config.self &&
-           !lotus_slots_has(&space->moves->foreign, slot);
+           (!lotus_slots_has(&space->moves->foreign, slot) ||
+            !rule_on(space, LOTUS_RULE_MOVE_BACK));
 }
 
 static void take_rows(struct worker *w, const struct msg *msg, uint8_t from)

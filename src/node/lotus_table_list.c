@@ -50,7 +50,8 @@ static enum table_word put_new(struct lotus_table *t, struct store_thread *threa
     struct bucket *b = lotus_bucket(t, &name);
     enum table_word word = TABLE_WAITS;
     spin_lock(&b->latch);
-    if (named_find(b, &name) == NULL && bytes_equal(next_of(t, thread, key, &again), next)) {
+    bool gap_free = named_find(b, &name) == NULL || !lotus_rule_on(&t->lotus, LOTUS_RULE_MOVE_GAP);
+    if (gap_free && bytes_equal(next_of(t, thread, key, &again), next)) {
         word = tree_insert(t->tree, thread, key, hint, NULL) == HK_OK ? TABLE_DONE : TABLE_NOMEM;
     }
     spin_unlock(&b->latch);

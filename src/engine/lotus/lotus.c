@@ -30,6 +30,12 @@ const char *const lotus_rule_names[LOTUS_RULES] = {
     [LOTUS_RULE_SCAN_MAP] = "scan_map",
     [LOTUS_RULE_UNSURE] = "unsure",
     [LOTUS_RULE_PROCESS] = "process",
+    [LOTUS_RULE_MOVE_ASKED] = "move_asked",
+    [LOTUS_RULE_MOVE_TRIES] = "move_tries",
+    [LOTUS_RULE_MOVE_GAP] = "move_gap",
+    [LOTUS_RULE_MOVE_KEPT] = "move_kept",
+    [LOTUS_RULE_MOVE_LEFT] = "move_left",
+    [LOTUS_RULE_MOVE_BACK] = "move_back",
 };
 
 /* A try is its coordinator's worker's, and is spoken to by that worker's number; the map is worker

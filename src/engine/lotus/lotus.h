@@ -40,6 +40,12 @@ enum lotus_rule {
     LOTUS_RULE_SCAN_MAP,     /* R1 */
     LOTUS_RULE_UNSURE,       /* C6 */
     LOTUS_RULE_PROCESS,      /* P10 */
+    LOTUS_RULE_MOVE_ASKED,   /* M1 */
+    LOTUS_RULE_MOVE_TRIES,   /* M2 */
+    LOTUS_RULE_MOVE_GAP,     /* M3 */
+    LOTUS_RULE_MOVE_KEPT,    /* M4 */
+    LOTUS_RULE_MOVE_LEFT,    /* M5 */
+    LOTUS_RULE_MOVE_BACK,    /* M6; M7 is the map's (slots_lost, slots_given) */
     LOTUS_RULES
 };
 extern const char *const lotus_rule_names[LOTUS_RULES];
