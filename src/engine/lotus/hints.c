@@ -32,7 +32,7 @@ static struct lfu_place *set_of(const struct hints *h, uint64_t hash)
 void hints_prefetch(const struct hints *h, uint64_t hash)
 {
     const uint8_t *set = (const uint8_t *)set_of(h, hash);
-    for (uint32_t at = 0; at < HINTS_WAYS * sizeof(struct hint); at += 64u) {
+    for (uint32_t at = 0; at < LFU_WAYS * sizeof(struct lfu_place); at += 64u) {
         __builtin_prefetch(set + at);
     }
 }
