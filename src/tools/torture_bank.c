@@ -35,7 +35,8 @@ static struct bytes word(const char *text)
 static struct bytes account_name(const struct torture_bank *bank, uint32_t account,
                                  struct name *name)
 {
-    snprintf(name->text, sizeof name->text, "account-%u-%u", bank->generation, account);
+    /* Two digits: in the order of names they are in that of numbers. */
+    snprintf(name->text, sizeof name->text, "account-%u-%02u", bank->generation, account);
     return word(name->text);
 }
 
@@ -250,6 +251,18 @@ static void say_audit(struct torture_bank *bank, struct bank_client *c)
     c->before = 1 + BANK_ACCOUNTS;
 }
 
+/* From the first account to behind the last, in one of two directions. */
+static void say_range(struct torture_bank *bank, struct bank_client *c)
+{
+    struct name first;
+    struct name end;
+    struct bytes args[4] = {word("RANGE"), account_name(bank, 0, &first),
+                            account_name(bank, BANK_ACCOUNTS, &end), word("REV")};
+    c->backwards = random_chance(&bank->random, 500000);
+    say(bank, c, c->backwards ? 4 : 3, args);
+    c->before = 0;
+}
+
 static enum bank_job draw_job(struct torture_bank *bank, struct bank_client *c)
 {
     uint32_t dice = (uint32_t)random_below(&bank->random, 100);
@@ -265,7 +278,7 @@ static enum bank_job draw_job(struct torture_bank *bank, struct bank_client *c)
         return BANK_OPEN;
     }
     if (dice < 30 || !new_transfer(bank, c)) {
-        return BANK_AUDIT;
+        return bank->options->engine == TORTURE_LOTUS && dice < 15 ? BANK_RANGE : BANK_AUDIT;
     }
     return dice < 65 ? BANK_BLIND : BANK_LOOK;
 }
@@ -294,6 +307,9 @@ static void say_job(struct torture_bank *bank, struct bank_client *c)
         break;
     case BANK_AUDIT:
         say_audit(bank, c);
+        break;
+    case BANK_RANGE:
+        say_range(bank, c);
         break;
     case BANK_READ_ACCOUNTS:
     case BANK_READ_TRANSFERS:
@@ -393,6 +409,25 @@ static void take_account(struct torture_bank *bank, struct bank_client *c,
     c->accounts[c->items] = money;
 }
 
+/* Names and values by turns. */
+static void take_pair(struct torture_bank *bank, struct bank_client *c,
+                      const struct resp_client_reply *reply)
+{
+    uint32_t at = c->items / 2;
+    uint32_t account = c->backwards ? BANK_ACCOUNTS - 1 - at : at;
+    struct name name;
+    int64_t money = 0;
+    if (at >= BANK_ACCOUNTS || reply->kind != RESP_CLIENT_BULK) {
+        complain(bank, "node %u shows more in a range of accounts than there are", c->node);
+    } else if (c->items % 2 == 0 && !bytes_equal(reply->text, account_name(bank, account, &name))) {
+        complain(bank, "node %u does not show account-%u in a range, but %.*s", c->node, account,
+                 (int)(reply->text.n < 100 ? reply->text.n : 100), (const char *)reply->text.at);
+    } else if (c->items % 2 != 0 && !parse_number(reply->text, &money)) {
+        complain(bank, "node %u has no money in account-%u", c->node, account);
+    }
+    c->sum += money;
+}
+
 static void take_presence(struct torture_bank *bank, struct bank_client *c,
                           const struct resp_client_reply *reply)
 {
@@ -413,6 +448,8 @@ static void take_item(struct torture_bank *bank, struct bank_client *c,
     bool number = c->job == BANK_BLIND && c->items < 2;
     if (c->job == BANK_READ_TRANSFERS) {
         take_presence(bank, c, reply);
+    } else if (c->job == BANK_RANGE) {
+        take_pair(bank, c, reply);
     } else if (!is_transfer(c->job)) {
         take_account(bank, c, reply);
     } else if (reply->kind != (number ? RESP_CLIENT_NUMBER : RESP_CLIENT_LINE)) {
@@ -427,6 +464,7 @@ static void end_audit(struct torture_bank *bank, struct bank_client *c)
 {
     int64_t total = (int64_t)BANK_OPENING * BANK_ACCOUNTS;
     bank->audits++;
+    bank->ranges += c->job == BANK_RANGE;
     c->ok_calm++;
     if (c->sum != total) {
         complain(bank, "one transaction at node %u reads %" PRId64 " in all accounts, not %" PRId64,
@@ -439,6 +477,7 @@ static void end_array(struct torture_bank *bank, struct bank_client *c, uint64_t
 {
     uint32_t wanted = is_transfer(c->job)             ? 3
                       : c->job == BANK_READ_TRANSFERS ? c->items
+                      : c->job == BANK_RANGE          ? 2 * BANK_ACCOUNTS
                                                       : BANK_ACCOUNTS;
     if (c->array < 0 && c->job == BANK_WRITE) {
         bank->conflicts++;

@@ -39,6 +39,7 @@ enum bank_job {
     BANK_LOOK,           /* WATCH and two reads */
     BANK_WRITE,          /* ... and the transfer that follows */
     BANK_AUDIT,          /* all accounts, between MULTI and EXEC or by MGET */
+    BANK_RANGE,          /* all accounts, as a range: names and values */
     BANK_READ_ACCOUNTS,  /* in the end, at one node */
     BANK_READ_TRANSFERS, /* likewise, some of them */
 };
@@ -53,6 +54,7 @@ struct bank_client {
     int64_t array;     /* items that the array has; -2: its head has not come */
     uint32_t items;    /* that have come */
     int64_t sum;       /* of an audit */
+    bool backwards;    /* of a range */
     int64_t values[2]; /* of a look */
     size_t transfer;   /* of a transfer */
     uint64_t act_us, deadline_us;
@@ -78,8 +80,8 @@ struct torture_bank {
     uint64_t round_us;
     bool over; /* it is verified, or cannot be */
     bool no_memory;
-    char wrong[500];                                    /* "": all is well */
-    uint64_t done, conflicts, refused, unknown, audits; /* of all generations */
+    char wrong[500];                                            /* "": all is well */
+    uint64_t done, conflicts, refused, unknown, audits, ranges; /* of all generations */
     struct bank_transfer *transfers;
     size_t transfers_n, transfers_max;
     struct bank_client at[BANK_CLIENTS_MAX];

@@ -80,7 +80,7 @@ static const char help[] =
     "  --plan           prints the plan, and runs nothing\n"
     "  --json           the report as JSON\n"
     "  --tamper WHAT    for tests of the checkers: plants a lie, which must be found; read,\n"
-    "                   replica, or, with engine zeus or lotus, transfer\n"
+    "                   replica, or, with engine zeus or lotus, transfer, with lotus order\n"
     "\n"
     "Exit status: 0 all is well, 1 a violation, 2 wrong option, 3 it could not be run to the end.\n"
     "docs/TORTURE.md tells more.\n";
@@ -174,6 +174,7 @@ static bool parse_tamper(const char *text, enum torture_tamper *tamper_out)
         [TORTURE_TAMPER_READ] = "read",
         [TORTURE_TAMPER_REPLICA] = "replica",
         [TORTURE_TAMPER_TRANSFER] = "transfer",
+        [TORTURE_TAMPER_ORDER] = "order",
     };
     for (uint32_t i = TORTURE_TAMPER_READ; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(text, names[i]) == 0) {
@@ -181,7 +182,8 @@ static bool parse_tamper(const char *text, enum torture_tamper *tamper_out)
             return true;
         }
     }
-    fprintf(stderr, "horkos torture: --tamper takes read, replica or transfer, not \"%s\"\n", text);
+    fprintf(stderr, "horkos torture: --tamper takes read, replica, transfer or order, not \"%s\"\n",
+            text);
     return false;
 }
 
@@ -259,6 +261,10 @@ int torture_options_parse(int argc, char **argv, struct torture_options *options
         if (!parse_one(id, optarg, o)) {
             return STATUS_USAGE;
         }
+    }
+    if (o->tamper == TORTURE_TAMPER_ORDER && o->engine != TORTURE_LOTUS) {
+        fprintf(stderr, "horkos torture: --tamper order needs --engine lotus\n");
+        return false;
     }
     if (o->tamper == TORTURE_TAMPER_TRANSFER && !torture_transacts(o)) {
         fprintf(stderr, "horkos torture: --tamper transfer needs --engine zeus or lotus\n");

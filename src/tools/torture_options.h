@@ -17,6 +17,7 @@ enum torture_tamper {
     TORTURE_TAMPER_READ,     /* a read of one key is recorded as one of an older value */
     TORTURE_TAMPER_REPLICA,  /* one node is taken to hold another value of a key at the end */
     TORTURE_TAMPER_TRANSFER, /* a transfer that nobody made is recorded as acknowledged */
+    TORTURE_TAMPER_ORDER,    /* nobody hears that lost slots were given up: a silent loss */
 };
 
 enum torture_engine {

@@ -290,6 +290,7 @@ static json_t *json_bank(const struct torture_bank *bank)
     set_number(json, "refused", bank->refused);
     set_number(json, "unknown", bank->unknown);
     set_number(json, "audits", bank->audits);
+    set_number(json, "audits_by_range", bank->ranges);
     json_object_set_new(json, "agrees", json_boolean(bank->over && bank->wrong[0] == '\0'));
     return json;
 }

@@ -40,9 +40,11 @@ void torture_slots_step(struct torture_slots *slots, uint64_t now_us)
     }
     uint8_t node = nodeset_first(tellers);
     if (torture_cluster_can_order(c, node)) {
-        /* Before anybody hears of it. */
-        slots->no_memory |= !torture_keys_empty(slots->keys, now_us);
-        torture_bank_renew(slots->bank, now_us);
+        if (c->options->tamper != TORTURE_TAMPER_ORDER) {
+            /* Before anybody hears of it. */
+            slots->no_memory |= !torture_keys_empty(slots->keys, now_us);
+            torture_bank_renew(slots->bank, now_us);
+        }
         torture_cluster_empty_lost(c, node, now_us);
         slots->orders++;
         slots->due_us = now_us + AGAIN_US;

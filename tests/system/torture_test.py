@@ -140,7 +140,7 @@ class Torture(unittest.TestCase):
                            "kill,leave,reset-clients")
         self.assertEqual((report["result"], report["engine"]), ("sound", "lotus"))
         self.assertTrue(report["bank"]["agrees"])
-        for name in ("acknowledged", "conflicts", "audits"):
+        for name in ("acknowledged", "conflicts", "audits", "audits_by_range"):
             self.assertGreater(report["bank"][name], 20, name)
         if report["faults"]["kill"]["begun"] > 0 and report["compute"] == 0:
             self.assertGreater(report["orders"], 0)
@@ -151,6 +151,12 @@ class Torture(unittest.TestCase):
                                "--tamper", "transfer", status=1)
             self.assertEqual((report["result"], report["violation"]), ("violation", "bank"))
             self.assertRegex(report["why"], "acknowledged, and node 1 does not have it")
+
+    def test_a_loss_that_nobody_was_told_of_is_found(self):
+        report = self._run("--seconds", "10", "--seed", "1", "--engine", "lotus", "--faults",
+                           "kill", "--tamper", "order", status=1)
+        self.assertEqual(report["result"], "violation")
+        self.assertGreater(report["faults"]["kill"]["begun"], 0)
 
     def test_a_stale_read_is_found(self):
         report = self._run("--seconds", "8", "--faults", "none", "--tamper", "read", status=1)
