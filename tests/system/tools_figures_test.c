@@ -203,6 +203,54 @@ static void test_quick_figure_of_transactions(void **state)
     free(csv);
 }
 
+/* Lotus' points are of four servers of each kind, even in a quick run: what is wrong with a curve's
+ * shape shows there. */
+static void test_quick_threads_of_lotus(void **state)
+{
+    (void)state;
+    make("--only L5 --markdown", "l");
+    char *mixed = contents("l/figure-L5a.csv");
+    char *reads = contents("l/figure-L5c.csv");
+    /* Reads alone are in nobody's way: one try each, no wait, and more threads serve more. */
+    assert_true(y_of(reads, "L5c,lotus wound_wait tries,40") < 1.01);
+    assert_true(y_of(reads, "L5c,lotus wound_wait of them waited,40") == 0);
+    double few = y_of(reads, "L5c,lotus wound_wait,8");
+    double half = y_of(reads, "L5c,lotus wound_wait,24");
+    assert_true(few < half && half < y_of(reads, "L5c,lotus wound_wait,40"));
+    /* Half of workload A's requests write the same few records. A transaction that found another
+     * in its way was tried again, and asked for more than its 16 rows; NO_WAIT never waits. */
+    assert_true(y_of(mixed, "L5a,lotus wound_wait tries,40") > 1.2);
+    assert_true(y_of(mixed, "L5a,lotus wound_wait rows asked for a commit,40") > 16);
+    assert_true(y_of(mixed, "L5a,lotus no_wait of them waited,40") == 0);
+    assert_true(y_of(mixed, "L5a,lotus wait_die of them waited,40") > 0);
+    assert_true(y_of(mixed, "L5a,lotus wound_wait,40") < y_of(reads, "L5c,lotus wound_wait,40"));
+    free(mixed);
+    free(reads);
+    char *out = contents("out");
+    assert_non_null(strstr(out, "| threads | 8 | 16 | 24 | 32 | 40 |"));
+    assert_non_null(strstr(out, "Lotus warmed up for 2 ms, measured for 4."));
+    free(out);
+}
+
+/* What a memory server has of a machine's 48 threads its compute server lacks. Lotus gains by the
+ * second of them, verbs need none. */
+static void test_quick_memory_threads(void **state)
+{
+    (void)state;
+    make("--only L17a", "m");
+    char *csv = contents("m/figure-L17a.csv");
+    static const char *const names[] = {"no_wait", "wait_die", "wound_wait"};
+    for (size_t i = 0; i < 3; i++) {
+        char one[64], two[64];
+        snprintf(one, sizeof one, "L17a,lotus %s,1", names[i]);
+        snprintf(two, sizeof two, "L17a,lotus %s,2", names[i]);
+        assert_true(y_of(csv, two) > 1.2 * y_of(csv, one));
+    }
+    assert_true(y_of(csv, "L17a,one-sided no_wait,1") > 0);
+    assert_true(y_of(csv, "L17a,one-sided no_wait,16") == y_of(csv, "L17a,one-sided no_wait,1"));
+    free(csv);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +261,8 @@ int main(void)
         cmocka_unit_test(test_wrong_options),
         cmocka_unit_test(test_analytical_figures),
         cmocka_unit_test(test_quick_figure_of_transactions),
+        cmocka_unit_test(test_quick_threads_of_lotus),
+        cmocka_unit_test(test_quick_memory_threads),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
