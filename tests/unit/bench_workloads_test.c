@@ -67,7 +67,9 @@ static void with(enum work_kind kind)
     double zeus[WORK_FIGURES], sharded[WORK_FIGURES], tables[WORK_FIGURES];
     measure(kind, &lotus_ops, 10.0, tables);
     assert_true(tables[WORK_REMOTE] > 0.0 && isnan(tables[WORK_MOVES_PER_TXN]));
-    assert_true(tables[WORK_TRIES_PER_TXN] >= 1.0 && tables[WORK_REQUESTS_PER_MESSAGE] >= 1.0);
+    /* Of more than a hundred that ended in the run up to 48, in flight when it began, may have had
+     * their only try before. */
+    assert_true(tables[WORK_TRIES_PER_TXN] > 0.5 && tables[WORK_REQUESTS_PER_MESSAGE] >= 1.0);
     assert_true(tables[WORK_ONE_TRIP] > 0.5 && tables[WORK_HINTS_GOOD] >= 0.0);
     measure(kind, &zeus_ops, 0.0, zeus);
     assert_true(zeus[WORK_REMOTE] == 0.0);
