@@ -688,6 +688,12 @@ static void test_resolved(void **state)
     does(&m, PART_COMMITTED, "");
     part_resolved(&m.p, 2, true, &m.fx);
     does(&m, PART_FREE, "FREE");
+    /* Too early, which no correct member says: it is believed, and ends with the next view. */
+    to_prepared(&m);
+    part_resolved(&m.p, 2, true, &m.fx);
+    does(&m, PART_COMMITTED, "INSTALL RELEASE RESOLVED{3}:resolved");
+    part_adopt(&m.p, &plain, false, 0x8, &m.fx);
+    does(&m, PART_FREE, "FREE");
 }
 
 /* P2: not before the coordinator knows that all know. */

@@ -393,10 +393,11 @@ void part_adopt(struct lotus_part *p, const struct lotus_config *config, bool al
 {
     p->others &= ~gone;
     p->waits &= ~gone;
-    if (!alone || !lotus_rule_on(config, LOTUS_RULE_GONE)) {
+    bool before = p->alone;
+    /* A RESOLVED says that the coordinator is gone, too, and what it says stays said. */
+    if (!(alone || before) || !lotus_rule_on(config, LOTUS_RULE_GONE)) {
         return;
     }
-    bool before = p->alone;
     switch ((enum part_state)p->state) {
     case PART_FREE:
         return;
