@@ -522,10 +522,8 @@ static void lotus_run(struct worker *w, struct call *c)
     struct lotus_effects fx = {.n = 0};
     HK_ASSERT(r->machine.state == LOTUS_IDLE && r->number == 0);
     if (lotus_rule_on(config, LOTUS_RULE_FRESH)) {
-        r->values.n = 0;
+        r->values.n = r->meetings.n = r->met_n = 0;
     }
-    r->met_n = 0;
-    r->meetings.n = 0;
     r->gen++;
     if (!lotus_rule_on(config, LOTUS_RULE_AGE_KEPT) && r->tries > 0) {
         r->age = age_now(w, c);

@@ -48,7 +48,6 @@ static const struct family families[] = {
 #define MASKED "another rule prevents the fault as well"
 #define TESTED "no run has met what it takes; a test that drives the nodes by hand shows it"
 #define UNNEEDED "the specification does without it; a test shows that it acts"
-#define UNSEEN "nothing has shown it yet: not in so many seeds"
 #define SAME "it changes nothing that anybody can see"
 static const struct {
     const char *name;
@@ -107,7 +106,6 @@ static const struct {
     {"lotus:again", TESTED},
     {"lotus:gap_own", TESTED},
     {"lotus:age_kept", HEALED},
-    {"lotus:fresh", UNSEEN},
     {"lotus:goes_on", TESTED},
     {"lotus:move_gap", TESTED},
     {"lotus:move_kept", TESTED},
