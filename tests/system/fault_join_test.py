@@ -110,7 +110,7 @@ class Join(unittest.TestCase):
             count = self._compare(list(cluster.ports.values()))
             self.assertGreaterEqual(count, KEYS)
             for node in cluster.nodes.values():
-                self.assertEqual(node.told()["spaces"][0]["keys"], count)
+                self.assertEqual(node.must_tell()["spaces"][0]["keys"], count)
 
     def test_join_finds_what_was_deleted_gone(self):
         """Keys that were deleted and written anew while a node was away are so there, too."""

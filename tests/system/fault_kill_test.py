@@ -6,8 +6,10 @@ import unittest
 
 from support import harness, load
 
-# Above the lease, for a machine that is busy with other tests.
+# Above the lease, for a machine that is busy with other tests; and so many of the longest gaps that
+# there were while nothing was wrong, for one that is slow.
 ALLOWED_S = 1.0
+ALLOWED_GAPS = 10
 LEASES_MS = [500, 150]
 ROUNDS = harness.number_from_environment("HORKOS_FAULT_ROUNDS", 1)
 
@@ -25,13 +27,16 @@ class Kill(unittest.TestCase):
 
     def _kill_one(self, cluster, work, number, lease_ms):
         others = [node.number for node in cluster.others(number)]
+        calm = time.monotonic()
+        work.wait_acknowledged(300, others)
         killed = time.monotonic()
+        usual = work.longest_gap(others, calm, killed)
         cluster[number].kill()
         work.wait_acknowledged(300, others)
         gap = work.longest_gap(others, killed)
-        harness.say("lease %d ms, kill -9 of node %d: longest gap between writes %.0f ms" % (
-            lease_ms, number, 1000 * gap))
-        allowed = (lease_ms / 1000 + ALLOWED_S) * harness.PATIENCE
+        harness.say("lease %d ms, kill -9 of node %d: longest gap between writes %.0f ms, before it "
+                    "%.0f ms" % (lease_ms, number, 1000 * gap, 1000 * usual))
+        allowed = (lease_ms / 1000 + ALLOWED_S) * harness.PATIENCE + ALLOWED_GAPS * usual
         self.assertLess(gap, allowed)
 
         began = time.monotonic()

@@ -7,9 +7,9 @@ import unittest
 
 from support import harness, load
 
-# So long that going on before it has run out shows that it was given up.
-LEASE_MS = 4000
-ALLOWED_S = 1.5
+# So long that going on before it has run out shows that it was given up, on a slow machine too.
+LEASE_MS = 10000
+ALLOWED_S = 5.0
 ROUNDS = harness.number_from_environment("HORKOS_FAULT_ROUNDS", 1)
 
 
@@ -48,7 +48,8 @@ class Leave(unittest.TestCase):
                 cluster[3].kill()
 
                 def dropped():
-                    return [m["live"] for m in cluster[2].told()["members"]] == [True, True, False]
+                    members = cluster[2].must_tell()["members"]
+                    return [m["live"] for m in members] == [True, True, False]
 
                 harness.wait_until(dropped, 20, "node 3 is dropped")
                 cluster[2].signal(signal.SIGTERM)

@@ -90,7 +90,7 @@ class Pause(unittest.TestCase):
         early, late = sleeper.open(8), sleeper.open(8)
         for client in early + late:
             self.assertEqual(client.call("PING"), b"PONG")
-        epoch = self.cluster[others[0]].told()["epoch"]
+        epoch = self.cluster[others[0]].must_tell()["epoch"]
         began = time.monotonic()
         node.signal(signal.SIGSTOP)
         sleeper.ask(early)

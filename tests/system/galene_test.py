@@ -178,7 +178,7 @@ class Commands(unittest.TestCase):
         self.assertIn("all slots have a home", out.decode())
         status, out, _ = slots_command(self.cluster[1], "--json")
         self.assertEqual(json.loads(out)["spaces"][0]["slots"]["stable"], 16384)
-        told = [space for space in self.cluster[2].told()["spaces"] if space["space"] == SPACE][0]
+        told = [space for space in self.cluster[2].must_tell()["spaces"] if space["space"] == SPACE][0]
         self.assertEqual(told["engine"], "galene")
         self.assertIn(told["homed"], (5461, 5462))
 

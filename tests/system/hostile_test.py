@@ -129,13 +129,13 @@ class Garbage(Hostile):
 
     def test_silence_is_bounded_where_it_is_configured(self):
         with harness.Cluster(nodes=1, sets=["clients.timeout_s=1"]) as cluster:
-            with cluster[1].client() as half, cluster[1].client() as idle:
+            # The time-outs are the bound.
+            with cluster[1].client(timeout=5 * harness.PATIENCE) as half, \
+                    cluster[1].client(timeout=5 * harness.PATIENCE) as idle:
                 half.send_raw(b"*2\r\n$3\r\nGE")
                 self.assertEqual(idle.must("PING"), b"PONG")
-                began = time.monotonic()
                 self.assertTrue(half.at_end(), "half a command is closed")
                 self.assertTrue(idle.at_end(), "an idle client is closed")
-                self.assertLess(time.monotonic() - began, 5 * harness.PATIENCE)
 
     def test_a_bulk_of_4_gib(self):
         before = harness.memory_kib(self.node.pid)
@@ -223,7 +223,11 @@ class Readers(Hostile):
             self.assertEqual(client.read(), b"%d" % number)
 
     def test_too_many_clients(self):
-        self.client().must("CONFIG", "SET", "maxclients", "40")
+        with self.node.client() as client:
+            client.must("CONFIG", "SET", "maxclients", "40")
+            # Those of other tests have left: one connection of the bystander, and this one.
+            harness.wait_until(lambda: client.must("CLIENT", "LIST").count(b"\n") <= 2, 10,
+                               "closed connections are forgotten")
         crowd = []
         try:
             for _ in range(80):
@@ -367,7 +371,8 @@ class Buffers(unittest.TestCase):
         shuts.send_raw(resp.encode("GET", "large"))
         shuts.socket.shutdown(socket.SHUT_WR)
         harness.pause(2.5)  # the time that last replies below 16 KiB get
-        self.assertGreater(self.held(), 2 * (size - (10 << 20)), "what waits for them is counted")
+        harness.wait_until(lambda: self.held() > 2 * (size - (10 << 20)), 20,
+                           "what waits for them is counted")
         self.assertEqual(quits.read(), b"l" * size)
         self.assertEqual(quits.read(), b"OK")
         self.assertTrue(quits.at_end())
@@ -386,11 +391,11 @@ class BigValues(unittest.TestCase):
         with harness.Cluster() as cluster:
             bystander = Bystander(cluster)
             self.addCleanup(bystander.close)
-            epoch = cluster[1].told()["epoch"]
+            epoch = cluster[1].must_tell()["epoch"]
             longest = max(self._round(cluster, bystander) for _ in range(2))
             harness.say("longest 12 commands beside values of %d MiB: %.0f ms" % (
                 self.SIZE >> 20, 1000 * longest))
-            self.assertEqual(cluster[1].told()["epoch"], epoch, "no member was dropped")
+            self.assertEqual(cluster[1].must_tell()["epoch"], epoch, "no member was dropped")
 
     def _round(self, cluster, bystander):
         clients = [node.client(timeout=30 * harness.PATIENCE) for node in cluster.nodes.values()]
@@ -491,7 +496,7 @@ class Strangers(unittest.TestCase):
 
     def refusals(self):
         """Counted refusals by reason, as HORKOS STATUS tells them."""
-        gate = self.node.told()["gate"]
+        gate = self.node.must_tell()["gate"]
         return {**gate["refused"], "timed_out": gate["timed_out"], "crowded": gate["crowded"]}
 
     def stranger(self):
@@ -561,10 +566,10 @@ class Strangers(unittest.TestCase):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))
             listener.listen()
-            listener.settimeout(20)
+            listener.settimeout(20 * harness.PATIENCE)
             connection, _ = listener.accept()
             with connection:
-                connection.settimeout(5)
+                connection.settimeout(20 * harness.PATIENCE)
                 hello = b""
                 while len(hello) < 96:
                     some = connection.recv(96 - len(hello))
@@ -625,7 +630,7 @@ class Strangers(unittest.TestCase):
         self.counted("magic", 100)
         took = time.monotonic() - began
         self.assertLessEqual(told() - before, 1 + int(took / 60))
-        self.assertGreaterEqual(told(), 1, "it is told once")
+        harness.wait_until(lambda: told() >= 1, 10, "it is told once")
 
 
 class Configurations(unittest.TestCase):

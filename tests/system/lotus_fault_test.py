@@ -60,10 +60,10 @@ class Faults(unittest.TestCase):
             else:
                 self.assertEqual(value, b"of " + name.encode())
         # A range, and a transaction over both kinds, would be wrong without what is lost.
-        self.assertEqual(client.call("RANGE", "-", "+").code, "LOSTSLOT")
+        self.assertEqual(settle(client, "RANGE", "-", "+").code, "LOSTSLOT")
         kept = [name for name in names if name not in doomed][0]
         lost = sorted(doomed)[0]
-        self.assertEqual(client.call("MSET", kept, "x", lost, "y").code, "LOSTSLOT")
+        self.assertEqual(settle(client, "MSET", kept, "x", lost, "y").code, "LOSTSLOT")
         self.assertEqual(settle(client, "GET", kept), b"of " + kept.encode())
         self.assertEqual(settle(client, "SET", kept, "of " + kept), b"OK")
 

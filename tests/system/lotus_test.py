@@ -181,7 +181,7 @@ class Commands(unittest.TestCase):
         for client in clients:
             client.close()
         self.assertEqual(failures, [])
-        values = self.clients[1].must("RANGE", "acc:", "acc;")[1::2]
+        values = settle(self.clients[1], "RANGE", "acc:", "acc;")[1::2]
         self.assertEqual(sum(int(value) for value in values), 800)
 
     def test_locks_and_kill(self):
@@ -217,7 +217,7 @@ class Commands(unittest.TestCase):
                 thread.join()
             for client in clients:
                 client.close()
-        self.assertEqual(len(set(self.clients[2].must("MGET", *names))), 1)
+        self.assertEqual(len(set(settle(self.clients[2], "MGET", *names))), 1)
 
     def _kills_one_that_waits(self):
         client = self.clients[0]
@@ -248,7 +248,7 @@ class Commands(unittest.TestCase):
             return all(int(after[name]) - int(before[name]) >= 100 for name in names)
 
         harness.wait_until(counted, 5, "all are counted")
-        self.assertIn("lotus", self.cluster[2].told())
+        self.assertIn("lotus", self.cluster[2].must_tell())
         rows = [client.must("DBSIZE") for client in self.clients]
         self.assertEqual(sum(rows), 100)
         self.assertTrue(all(rows), rows)

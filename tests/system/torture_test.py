@@ -16,12 +16,12 @@ KINDS = {"kill", "pause", "leave", "isolate", "one-way", "split", "bridge", "sha
 WITHOUT_NETWORK = {"kill", "pause", "leave"}
 
 
-def torture(*options, status, bound=150):
-    """Runs it to its end; what it printed."""
+def torture(*options, status, bound=300):
+    """Runs it to its end; what it printed. status: None if any will do."""
     done = subprocess.run([harness.PROGRAM, "torture", *options], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=bound * harness.PATIENCE)
-    if done.returncode != status:
+    if done.returncode != status and status is not None:
         raise AssertionError("status %d, not %d: %s\n%s%s" % (
             done.returncode, status, " ".join(options), done.stdout, done.stderr))
     return done
@@ -57,6 +57,19 @@ class Started:
         self.process.stdout.close()
 
 
+def busy(report):
+    return report["operations"]["ok"] > 1000
+
+
+def faulty(report):
+    return sum(counted["begun"] for counted in report["faults"].values()) > 0
+
+
+def rich(report, names):
+    """The bank has more than a few of all of these."""
+    return all(report["bank"][name] > 20 for name in names)
+
+
 def gone(pid):
     try:
         with open("/proc/%d/stat" % pid, encoding="ascii") as stat:
@@ -76,6 +89,17 @@ class Torture(unittest.TestCase):
         return json.loads(torture("--json", "--dir", self.dir, "--heal", heal, *options,
                                   status=status).stdout)
 
+    def _run_until(self, enough, seconds, *options, status=0):
+        """The first of some longer and longer runs that has done enough; the last, if none has. How
+        much one does depends on the machine, and a fault is left out where the last one is not over."""
+        base = self.dir
+        for factor in (1, 3, 9):
+            self.dir = tempfile.mkdtemp(dir=base)
+            report = self._run("--seconds", "%d" % (seconds * factor), *options, status=status)
+            if enough(report):
+                break
+        return report
+
     def _adds_up(self, report):
         operations = report["operations"]
         self.assertEqual(operations["ok"], sum(operations["ok_by_kind"].values()))
@@ -93,7 +117,7 @@ class Torture(unittest.TestCase):
             self.assertEqual(counted["begun"], states.count("ended"), kind)
 
     def test_with_what_there_is(self):
-        report = self._run("--seconds", "6", "--seed", "5")
+        report = self._run_until(busy, 6, "--seed", "5")
         self._adds_up(report)
         self.assertEqual(report["result"], "sound")
         kinds = {fault["kind"] for fault in report["plan"]}
@@ -105,17 +129,17 @@ class Torture(unittest.TestCase):
         self.assertEqual(os.listdir(self.dir), [], "files are left")
 
     def test_on_loopback(self):
-        report = self._run("--seconds", "4", "--seed", "6", "--loopback", "--faults",
-                           "kill,pause,leave", "--keep")
+        report = self._run_until(lambda report: busy(report) and faulty(report), 4, "--seed", "6",
+                                 "--loopback", "--faults", "kill,pause,leave", "--keep")
         self._adds_up(report)
         self.assertEqual(report["result"], "sound")
         self.assertFalse(report["partitions"])
         self.assertIn("--loopback", report["no_partitions_because"])
-        self.assertGreater(sum(n["begun"] for n in report["faults"].values()), 0)
+        self.assertTrue(faulty(report))
         self.assertIn("node-1.log", os.listdir(self.dir))
 
     def test_keys_that_have_homes(self):
-        report = self._run("--seconds", "10", "--seed", "3", "--engine", "galene")
+        report = self._run_until(busy, 10, "--seed", "3", "--engine", "galene")
         self._adds_up(report)
         self.assertEqual(report["result"], "sound")
         self.assertEqual(report["engine"], "galene")
@@ -123,25 +147,26 @@ class Torture(unittest.TestCase):
             self.assertGreater(report["orders"], 0)
 
     def test_objects_that_have_owners(self):
-        report = self._run("--seconds", "10", "--seed", "3", "--engine", "zeus")
+        counted = ("acknowledged", "conflicts", "audits")
+        report = self._run_until(lambda report: busy(report) and rich(report, counted), 10, "--seed",
+                                 "3", "--engine", "zeus")
         self._adds_up(report)
         self.assertEqual((report["result"], report["engine"]), ("sound", "zeus"))
         bank = report["bank"]
         harness.say("%d transfers, %d of them acknowledged, %d found a change; %d audits" % (
             bank["transfers"], bank["acknowledged"], bank["conflicts"], bank["audits"]))
         self.assertTrue(bank["agrees"])
-        for name in ("acknowledged", "conflicts", "audits"):
-            self.assertGreater(bank[name], 20, name)
+        self.assertTrue(rich(report, counted), bank)
         self.assertLessEqual(bank["acknowledged"] + bank["conflicts"], bank["transfers"])
 
     def test_rows_that_have_one_copy(self):
         """Whoever is killed takes rows along, accounts of the bank too."""
-        report = self._run("--seconds", "10", "--seed", "3", "--engine", "lotus", "--faults",
-                           "kill,leave,reset-clients")
+        counted = ("acknowledged", "conflicts", "audits", "audits_by_range")
+        report = self._run_until(lambda report: rich(report, counted), 10, "--seed", "3", "--engine",
+                                 "lotus", "--faults", "kill,leave,reset-clients")
         self.assertEqual((report["result"], report["engine"]), ("sound", "lotus"))
         self.assertTrue(report["bank"]["agrees"])
-        for name in ("acknowledged", "conflicts", "audits", "audits_by_range"):
-            self.assertGreater(report["bank"][name], 20, name)
+        self.assertTrue(rich(report, counted), report["bank"])
         if report["faults"]["kill"]["begun"] > 0 and report["compute"] == 0:
             self.assertGreater(report["orders"], 0)
 
@@ -153,8 +178,9 @@ class Torture(unittest.TestCase):
             self.assertRegex(report["why"], "acknowledged, and node 1 does not have it")
 
     def test_a_loss_that_nobody_was_told_of_is_found(self):
-        report = self._run("--seconds", "10", "--seed", "1", "--engine", "lotus", "--faults",
-                           "kill", "--tamper", "order", status=1)
+        report = self._run_until(lambda report: report["faults"]["kill"]["begun"] > 0, 10, "--seed",
+                                 "1", "--engine", "lotus", "--faults", "kill", "--tamper", "order",
+                                 status=None)
         self.assertEqual(report["result"], "violation")
         self.assertGreater(report["faults"]["kill"]["begun"], 0)
 

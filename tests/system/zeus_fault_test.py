@@ -49,7 +49,9 @@ class Lost(unittest.TestCase):
             self._refuses_orders(cluster[1])
             with cluster[2].client() as client:
                 self.assertEqual(client.must("HORKOS", "EMPTY-LOST", SPACE), b"OK")
-            self.assertRegex(cluster[2].log_text(), "space 1: by the operator's word")
+            harness.wait_until(
+                lambda: "space 1: by the operator's word" in cluster[2].log_text(), 10,
+                "the log says so")
             harness.wait_until(lambda: self._lost(alive) == 0, 20, "all lost ones are given up")
             self._is_absent(alive, lost)
             cluster[3].start()

@@ -272,11 +272,15 @@ class Node:
     def told(self):
         """HORKOS STATUS over RESP, or None when it cannot be asked."""
         try:
-            with self.client(timeout=2) as client:
+            with self.client(timeout=2 * PATIENCE) as client:
                 reply = client.call("HORKOS", "STATUS")
         except resp.Broken:
             return None
         return None if isinstance(reply, resp.Error) else json.loads(reply)
+
+    def must_tell(self, bound=20):
+        """What told() says, of a node that runs: it is asked until it has time for an answer."""
+        return wait_until(self.told, bound, "node %d tells its status" % self.number)
 
     def serves(self):
         told = self.told()
