@@ -1,5 +1,6 @@
 #include "bench/onesided.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,6 +29,8 @@ struct bench_onesided {
     struct flight *flights;
     uint32_t flights_n;
     uint64_t age, now_ns;
+    uint64_t written;               /* by all transactions that were ready */
+    bool settles;                   /* nothing begins any more */
     struct bench_onesided_run *run; /* NULL: nothing is counted */
 };
 
@@ -125,10 +128,18 @@ static void end(struct bench_onesided *b, struct flight *f)
     }
 }
 
+static void count_up(struct bench_onesided *b, struct one_txn *txn)
+{
+    for (uint32_t i = 0; i < txn->n; i++) {
+        txn->requests[i].record[ONE_RECORD_HEAD] += txn->requests[i].write;
+        b->written += txn->requests[i].write;
+    }
+}
+
 /* One batch of verbs of one transaction: posted by the step before, done now. */
 static void turn(struct bench_onesided *b, struct flight *f)
 {
-    if (f->due_ns > b->now_ns) {
+    if (f->due_ns > b->now_ns || (b->settles && !f->running)) {
         return;
     }
     uint32_t compute = (uint32_t)(f - b->flights) % b->config.computes;
@@ -144,8 +155,14 @@ static void turn(struct bench_onesided *b, struct flight *f)
             begin(b, f);
         }
         step = one_txn_step(&f->txn, done, &f->post);
+        if (step == ONE_READY) {
+            count_up(b, &f->txn);
+        }
         if (step == ONE_FINISHED) {
             end(b, f);
+            if (b->settles) {
+                return;
+            }
         }
     }
     f->due_ns = f->post.delay_ns == 0 ? 0 : b->now_ns + f->post.delay_ns;
@@ -179,4 +196,36 @@ void bench_onesided_run(struct bench_onesided *b, double warmup_s, double second
     run_out->cpu_ns = (double)(read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
     run_out->seconds = (double)(read_ns(CLOCK_MONOTONIC) - ns) / 1e9;
     b->run = NULL;
+}
+
+static bool any_runs(const struct bench_onesided *b)
+{
+    for (uint32_t i = 0; i < b->flights_n; i++) {
+        if (b->flights[i].running) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool bench_onesided_settle(struct bench_onesided *b)
+{
+    const struct bench_onesided_config *c = &b->config;
+    uint64_t sum = 0, locked = 0;
+    b->settles = true;
+    while (any_runs(b)) {
+        b->now_ns = read_ns(CLOCK_MONOTONIC);
+        for (uint32_t i = 0; i < b->flights_n; i++) {
+            turn(b, &b->flights[i]);
+        }
+    }
+    for (uint64_t i = 0; i < c->keys.n; i++) {
+        remote at = one_record_at(c->memories, c->config.value_words, i);
+        const struct memory *memory = &b->records.memory;
+        uint64_t lock = atomic_load_explicit(memory_word(memory, at), memory_order_relaxed);
+        locked += (lock & ~ONE_LOCK_AGE) != 0;
+        sum += atomic_load_explicit(memory_word(memory, at + 8u * ONE_RECORD_HEAD),
+                                    memory_order_relaxed);
+    }
+    return sum == b->written && locked == 0;
 }

@@ -1,7 +1,10 @@
 /* The one-sided baselines (docs/ONE_SIDED.md) on this machine: verbs go over ports in shared memory
  * (verbs.h), so that what is measured is the compute servers' processors alone. No network is in
  * it: the cost model has that (sim/cost_onesided.h). One thread runs all transactions in turn, a
- * batch of verbs at a time. */
+ * batch of verbs at a time.
+ *
+ * A write counts the first word of the record that it has read up by one, so that what is in memory
+ * at the end says whether any was lost (bench_onesided_settle). */
 #ifndef HORKOS_BENCH_ONESIDED_H
 #define HORKOS_BENCH_ONESIDED_H
 
@@ -38,5 +41,8 @@ void bench_onesided_close(struct bench_onesided *bench);
 /* Goes on where the run before has stopped. */
 void bench_onesided_run(struct bench_onesided *bench, double warmup_s, double seconds,
                         struct bench_onesided_run *run_out);
+/* Lets what is in flight end; whether memory holds what all transactions have written, and nothing
+ * is locked. No run may follow. */
+bool bench_onesided_settle(struct bench_onesided *bench) __attribute__((warn_unused_result));
 
 #endif

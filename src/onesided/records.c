@@ -8,6 +8,12 @@
 #define HINT_BYTES 16u
 #define HINTS_MIN 16u
 
+remote one_record_at(uint32_t memories, uint32_t value_words, uint64_t i)
+{
+    uint64_t words = ONE_RECORD_HEAD + value_words;
+    return remote_of((uint32_t)(i % memories), FIRST + i / memories * words * 8);
+}
+
 bool one_records_open(struct one_records *r, uint32_t memories, uint64_t n, uint32_t value_words,
                       uint32_t node_words, bool exposed)
 {
@@ -20,7 +26,7 @@ bool one_records_open(struct one_records *r, uint32_t memories, uint64_t n, uint
                  (exposed ? memory_expose : memory_open)(&r->memory, memories, bytes);
     for (uint64_t i = 0; there && i < n; i++) {
         keys[i] = i;
-        at[i] = remote_of((uint32_t)(i % memories), FIRST + i / memories * words * 8);
+        at[i] = one_record_at(memories, value_words, i);
         atomic_store_explicit(memory_word(&r->memory, at[i] + 8), i, memory_order_relaxed);
     }
     if (there) {

@@ -15,6 +15,8 @@ struct one_records {
  * in regions that ports can expose. False: there is not so much memory. */
 bool one_records_open(struct one_records *records, uint32_t memories, uint64_t n,
                       uint32_t value_words, uint32_t node_words, bool exposed);
+/* Where record i is. */
+remote one_record_at(uint32_t memories, uint32_t value_words, uint64_t i);
 void one_records_close(struct one_records *records);
 
 struct one_server {

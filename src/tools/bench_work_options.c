@@ -50,8 +50,8 @@ static const char help[] =
     "\n"
     "lotus\n"
     "  --cc LIST             no_wait, wait_die, wound_wait: each is a cluster (wound_wait);\n"
-    "                        ycsb-a to -c also one_sided_no_wait, one_sided_wait_die: baselines\n"
-    "                        on one-sided verbs in shared memory (docs/ONE_SIDED.md)\n"
+    "                        ycsb-a, -b, -c and -f also one_sided_no_wait, one_sided_wait_die:\n"
+    "                        baselines on one-sided verbs in shared memory (docs/ONE_SIDED.md)\n"
     "  --overlap             one-sided: all requests of a transaction at once\n"
     "  --memory N            so many of the nodes are memory servers, the others compute servers\n"
     "                        (0: all nodes are both)\n"
@@ -434,12 +434,12 @@ static void make_designs(struct bench_work_options *o)
 static bool fits_one_sided(const struct bench_work_options *o)
 {
     bool asked = policies_asked(o, LOCK_POLICIES, BENCH_POLICIES) > 0;
-    bool core =
-        o->work.kind == WORK_YCSB_A || o->work.kind == WORK_YCSB_B || o->work.kind == WORK_YCSB_C;
+    bool core = o->work.kind == WORK_YCSB_A || o->work.kind == WORK_YCSB_B ||
+                o->work.kind == WORK_YCSB_C || o->work.kind == WORK_YCSB_F;
     if (asked && (!core || o->config.threads || o->work.requests > ONE_REQUESTS_MAX)) {
         fprintf(stderr,
-                "horkos bench: the one-sided baselines run ycsb-a, -b and -c, without --threads, "
-                "with up to %u requests\n",
+                "horkos bench: the one-sided baselines run ycsb-a, -b, -c and -f, without "
+                "--threads, with up to %u requests\n",
                 ONE_REQUESTS_MAX);
         return false;
     }

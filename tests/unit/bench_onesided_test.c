@@ -51,6 +51,7 @@ static void transactions_end(void **state)
             if (writes == 0) {
                 assert_int_equal(run.aborted, 0);
             }
+            assert_true(bench_onesided_settle(b)); /* no write of any was lost */
             bench_onesided_close(b);
         }
     }
