@@ -26,6 +26,7 @@ static const char *const names[WORK_SUCCESS] = {
     [WORK_HINTS] = "hints",
     [WORK_HINTS_GOOD] = "hints_good",
     [WORK_HINTS_STALE] = "hints_stale",
+    [WORK_CACHE_HITS] = "cache_hits",
     [WORK_MOVES_PER_TXN] = "moves_per_txn",
     [WORK_MOVES_PER_S] = "moves_per_s",
     [WORK_READERS_PER_TXN] = "readers_per_txn",
@@ -140,6 +141,7 @@ void work_figures_of(const struct bench_run *run, double out[WORK_FIGURES])
     out[WORK_AGAIN_PER_TXN] = part((double)r->again, txns);
     servers_figures(r, txns, out);
     out[WORK_REFUSED_PER_TXN] = part((double)r->refused, txns);
+    out[WORK_CACHE_HITS] = part((double)r->cache_hits, (double)r->cache_looks);
     if (r->owned) {
         owned_figures(r, txns, out);
     }

@@ -26,6 +26,7 @@ enum work_figure {
     WORK_HINTS,                  /* lotus: the part of what is asked for that has a hint, ... */
     WORK_HINTS_GOOD,             /* ... one that is right, ... */
     WORK_HINTS_STALE,            /* ... and one that is not */
+    WORK_CACHE_HITS,             /* dex: the part of the nodes that were in the cache */
     WORK_MOVES_PER_TXN,          /* zeus: objects that changed their owner */
     WORK_MOVES_PER_S,            /* zeus */
     WORK_READERS_PER_TXN,        /* zeus: replicas that were added */

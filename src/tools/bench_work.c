@@ -10,16 +10,17 @@
 #include "node/engines.h"
 #include "tools/commands.h"
 
-/* Of a compute server of the one-sided baselines, as a part of the index ([L] 7.1). */
-#define CACHE 0.08
+/* Of a compute server of the baselines, percent of the index ([L] 7.1). */
+#define CACHE_PERCENT 8.0
 
 struct session {
     struct bench_work_options options;
     struct bench_cluster *clusters[BENCH_DESIGNS_MAX];  /* or ... */
     struct bench_onesided *onesided[BENCH_DESIGNS_MAX]; /* ... of BENCH_ONE_SIDED */
-    struct bench_onesided_run onesided_run;
-    struct work *work;                /* if there is no cluster */
-    struct bench_work_series *series; /* one for each design */
+    struct bench_dex *dexes[BENCH_DESIGNS_MAX];         /* ... or of BENCH_DEX */
+    struct bench_onesided_run onesided_run;             /* of both */
+    struct work *work;                                  /* if there is no cluster */
+    struct bench_work_series *series;                   /* one for each design */
     struct bench_run *run;
     struct samples *samples; /* NULL: none were asked for */
 };
@@ -34,16 +35,31 @@ bool bench_work_asked(int argc, char **argv)
     return false;
 }
 
+static double cache_part(const struct bench_work_options *o)
+{
+    return (o->cache > 0.0 ? o->cache : CACHE_PERCENT) / 100.0;
+}
+
+static uint32_t memories_of(const struct bench_work_options *o)
+{
+    return o->config.memory > 0 ? o->config.memory : o->config.nodes;
+}
+
+static int not_made(const struct session *s, uint32_t design, int err)
+{
+    fprintf(stderr, "horkos bench: no %s: %s\n", s->options.designs[design].name, hk_err_text(err));
+    return STATUS_FAILED;
+}
+
 /* As many servers and transactions as the clusters have; records of whole words. */
 static int make_onesided(struct session *s, uint32_t design)
 {
     const struct bench_work_options *o = &s->options;
-    uint32_t memories = o->config.memory > 0 ? o->config.memory : o->config.nodes;
     const struct bench_onesided_config config = {
         .config = {.policy = o->designs[design].one_sided,
                    .overlap = o->overlap,
                    .value_words = (o->work.value_bytes + 7) / 8},
-        .memories = memories,
+        .memories = memories_of(o),
         .computes = o->work.nodes,
         .in_flight = o->config.in_flight * o->config.workers,
         .requests = o->work.requests,
@@ -52,24 +68,49 @@ static int make_onesided(struct session *s, uint32_t design)
                  .exponent = o->work.theta,
                  .scramble = !o->work.neighbours,
                  .seed = o->config.seed},
-        .cache = o->lotus.hints_off ? 0 : CACHE,
+        .cache = o->lotus.hints_off ? 0 : cache_part(o),
         .seed = o->config.seed,
     };
     int err;
     s->onesided[design] = bench_onesided_open(&config, &err);
-    if (s->onesided[design] == NULL) {
-        fprintf(stderr, "horkos bench: no %s: %s\n", o->designs[design].name, hk_err_text(err));
-        return STATUS_FAILED;
-    }
-    return STATUS_OK;
+    return s->onesided[design] != NULL ? STATUS_OK : not_made(s, design, err);
+}
+
+static int make_dex(struct session *s, uint32_t design)
+{
+    const struct bench_work_options *o = &s->options;
+    const struct bench_dex_config config = {
+        .memories = memories_of(o),
+        .computes = o->work.nodes,
+        .in_flight = o->config.in_flight * o->config.workers,
+        .requests = o->work.requests,
+        .writes_ppm = (uint32_t)(o->work.writes * 1e4),
+        .reads_first = o->work.kind == WORK_YCSB_F,
+        .keys = {.n = o->work.objects,
+                 .exponent = o->work.theta,
+                 .scramble = !o->work.neighbours,
+                 .seed = o->config.seed},
+        .cache = cache_part(o),
+        .seed = o->config.seed,
+    };
+    int err;
+    s->dexes[design] = bench_dex_open(&config, &err);
+    return s->dexes[design] != NULL ? STATUS_OK : not_made(s, design, err);
 }
 
 /* The same figures as a cluster's: a verb is a message, a batch is a frame. */
-static void run_onesided(struct session *s, uint32_t design)
+static void run_baseline(struct session *s, uint32_t design)
 {
     struct bench_onesided_run *r = &s->onesided_run;
-    bench_onesided_run(s->onesided[design], s->options.warmup, s->options.seconds, r);
     memset(s->run, 0, sizeof *s->run);
+    if (s->onesided[design] != NULL) {
+        bench_onesided_run(s->onesided[design], s->options.warmup, s->options.seconds, r);
+    } else {
+        struct dex_stats stats;
+        bench_dex_run(s->dexes[design], s->options.warmup, s->options.seconds, r, &stats);
+        s->run->cache_looks = stats.hits; /* all that were looked for are found in the end */
+        s->run->cache_hits = stats.hits - stats.misses;
+    }
     s->run->seconds = r->seconds;
     s->run->cpu_seconds = s->run->node_seconds[0] = r->cpu_ns * 1e-9;
     s->run->nodes = 1;
@@ -91,8 +132,8 @@ static int make_clusters(struct session *s)
 {
     const struct bench_work_options *o = &s->options;
     for (uint32_t i = 0; i < o->designs_n; i++) {
-        if (o->designs[i].protocol == BENCH_ONE_SIDED) {
-            int status = make_onesided(s, i);
+        if (bench_protocol_engine(o->designs[i].protocol) == NULL) {
+            int status = o->designs[i].protocol == BENCH_DEX ? make_dex(s, i) : make_onesided(s, i);
             if (status != STATUS_OK) {
                 return status;
             }
@@ -133,8 +174,8 @@ static void run_all(struct session *s)
     for (uint32_t run = 0; run < o->runs; run++) {
         for (uint32_t i = 0; i < o->designs_n; i++) {
             uint32_t design = run % 2 == 0 ? i : o->designs_n - 1 - i;
-            if (s->onesided[design] != NULL) {
-                run_onesided(s, design);
+            if (s->clusters[design] == NULL) {
+                run_baseline(s, design);
             } else {
                 bench_cluster_run(s->clusters[design], o->warmup, o->seconds, s->run);
             }
@@ -166,12 +207,12 @@ static int write_samples(const struct session *s)
 }
 
 /* Writes that are not there, or locks that are, are transactions that failed. */
-static void settle_onesided(struct session *s)
+static void settle_baselines(struct session *s)
 {
     for (uint32_t i = 0; i < s->options.designs_n; i++) {
-        if (s->onesided[i] != NULL && !bench_onesided_settle(s->onesided[i])) {
-            s->series[i].failed++;
-        }
+        bool sound = (s->onesided[i] == NULL || bench_onesided_settle(s->onesided[i])) &&
+                     (s->dexes[i] == NULL || bench_dex_settle(s->dexes[i]));
+        s->series[i].failed += !sound;
     }
 }
 
@@ -206,7 +247,7 @@ static int measure(struct session *s)
         return STATUS_FAILED;
     }
     run_all(s);
-    settle_onesided(s);
+    settle_baselines(s);
     status = s->samples != NULL ? write_samples(s) : STATUS_OK;
     bench_machine_read(&machine);
     struct bench_work_report report = {
@@ -247,6 +288,9 @@ int bench_work_command(int argc, char **argv)
         bench_cluster_destroy(s.clusters[i]);
         if (s.onesided[i] != NULL) {
             bench_onesided_close(s.onesided[i]);
+        }
+        if (s.dexes[i] != NULL) {
+            bench_dex_close(s.dexes[i]);
         }
     }
     work_destroy(s.work);

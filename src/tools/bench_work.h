@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "bench/dex.h"
 #include "bench/machine.h"
 #include "bench/onesided.h"
 #include "bench/work_figures.h"
@@ -15,14 +16,17 @@
 
 #define BENCH_DESIGNS_MAX 24u
 
-/* --cc: the lock table's policies, then the one-sided baselines'. */
-#define BENCH_POLICIES (LOCK_POLICIES + ONE_POLICIES)
+/* --cc: the lock table's policies, then the one-sided baselines', then those of --partitioned. */
+#define BENCH_PARTITIONED_POLICIES (LOCK_POLICIES + ONE_POLICIES)
+#define BENCH_POLICY_DEX BENCH_PARTITIONED_POLICIES
+#define BENCH_POLICIES (BENCH_POLICY_DEX + 1)
 
 enum bench_protocol {
     BENCH_ZEUS,      /* objects move to where transactions need them */
     BENCH_STATIC,    /* transactions go to their objects, and are validated */
     BENCH_LOTUS,     /* transactions ask for rows and locks of memory servers */
     BENCH_ONE_SIDED, /* the one-sided baselines, of --cc alone */
+    BENCH_DEX,       /* the index in co-partitioned memory, of --cc alone */
     BENCH_PROTOCOLS
 };
 extern const char *const bench_protocol_names[BENCH_PROTOCOLS];
@@ -43,7 +47,9 @@ struct bench_work_options {
     bool protocols[BENCH_PROTOCOLS]; /* that were asked for */
     bool policies[BENCH_POLICIES];   /* --cc */
     bool overlap;                    /* one-sided: all requests of a transaction at once */
-    struct lotus_config lotus;       /* but for the policy */
+    bool partitioned; /* every compute server has its own keys, and transactions of these */
+    double cache;     /* one-sided, dex: a compute server's, percent of the index; 0: 8 */
+    struct lotus_config lotus; /* but for the policy */
     bool increments; /* lotus: with nothing of hints and batches, then with one more each time */
     struct bench_design designs[BENCH_DESIGNS_MAX];
     uint32_t designs_n; /* more than one: the first is compared with the others */

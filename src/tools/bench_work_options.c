@@ -53,6 +53,7 @@ static const char help[] =
     "                        ycsb-a, -b, -c and -f also one_sided_no_wait, one_sided_wait_die:\n"
     "                        baselines on one-sided verbs in shared memory (docs/ONE_SIDED.md)\n"
     "  --overlap             one-sided: all requests of a transaction at once\n"
+    "  --cache PERCENT       one-sided, dex: of the index that a compute server has room for (8)\n"
     "  --memory N            so many of the nodes are memory servers, the others compute servers\n"
     "                        (0: all nodes are both)\n"
     "  --one-at-a-time       no batching inside a transaction: a request, then the next\n"
@@ -60,6 +61,11 @@ static const char help[] =
     "  --across              requests of several transactions share messages\n"
     "  --increments          four clusters for each of --cc: with none of these, with hints, with\n"
     "                        batching inside transactions, with batching across them\n"
+    "\n"
+    "co-partitioned memory\n"
+    "  --partitioned         every node has its own records, and transactions of these; ycsb-a,\n"
+    "                        -b, -c and -f, of 1 request and 8 bytes unless told. Needs --cc dex:\n"
+    "                        a baseline, an index whose nodes are cached (docs/ONE_SIDED.md)\n"
     "\n"
     "the measurement\n"
     "  --seconds S           of each run (2)\n"
@@ -104,6 +110,8 @@ enum option_id {
     OPTION_ACROSS,
     OPTION_INCREMENTS,
     OPTION_OVERLAP,
+    OPTION_CACHE,
+    OPTION_PARTITIONED,
     OPTION_SECONDS,
     OPTION_WARMUP,
     OPTION_RUNS,
@@ -147,6 +155,8 @@ static const struct option long_options[] = {
     {"across", no_argument, NULL, OPTION_ACROSS},
     {"increments", no_argument, NULL, OPTION_INCREMENTS},
     {"overlap", no_argument, NULL, OPTION_OVERLAP},
+    {"cache", required_argument, NULL, OPTION_CACHE},
+    {"partitioned", no_argument, NULL, OPTION_PARTITIONED},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"warmup", required_argument, NULL, OPTION_WARMUP},
     {"runs", required_argument, NULL, OPTION_RUNS},
@@ -160,13 +170,26 @@ static const struct option long_options[] = {
 const char *const bench_protocol_names[BENCH_PROTOCOLS] = {[BENCH_ZEUS] = "zeus",
                                                            [BENCH_STATIC] = "static",
                                                            [BENCH_LOTUS] = "lotus",
-                                                           [BENCH_ONE_SIDED] = "one-sided"};
+                                                           [BENCH_ONE_SIDED] = "one-sided",
+                                                           [BENCH_DEX] = "dex"};
 
 const struct engine_ops *bench_protocol_engine(enum bench_protocol protocol)
 {
     static const struct engine_ops *const engines[BENCH_PROTOCOLS] = {&zeus_ops, &occ_ops,
-                                                                      &lotus_ops, NULL};
+                                                                      &lotus_ops, NULL, NULL};
     return engines[protocol];
+}
+
+/* Single requests of small values, as co-partitioned memory is measured with ([L] 7.9). */
+static void default_partitioned(int argc, char **argv, struct work_config *work)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--partitioned") == 0) {
+            work->requests = 1;
+            work->columns = 1;
+            work->value_bytes = 8;
+        }
+    }
 }
 
 /* The workload is known before its options are: they change its defaults. */
@@ -183,6 +206,7 @@ static bool find_workload(int argc, char **argv, struct work_config *work)
     for (uint32_t i = 0; i < WORK_KINDS && name != NULL; i++) {
         if (strcmp(name, work_kind_names[i]) == 0) {
             *work = work_defaults((enum work_kind)i);
+            default_partitioned(argc, argv, work);
             return true;
         }
     }
@@ -312,6 +336,7 @@ static void name_policies(void)
 {
     memcpy(policy_names, lock_policy_names, sizeof lock_policy_names);
     memcpy(policy_names + LOCK_POLICIES, one_policy_names, sizeof one_policy_names);
+    policy_names[BENCH_POLICY_DEX] = bench_protocol_names[BENCH_DEX];
 }
 
 static bool parse_lotus(int id, const char *text, struct bench_work_options *o)
@@ -332,6 +357,11 @@ static bool parse_lotus(int id, const char *text, struct bench_work_options *o)
         return true;
     case OPTION_OVERLAP:
         o->overlap = true;
+        return true;
+    case OPTION_CACHE:
+        return options_real("bench", "--cache", text, 0.01, 1000.0, &o->cache);
+    case OPTION_PARTITIONED:
+        o->partitioned = true;
         return true;
     default:
         o->increments = true;
@@ -428,26 +458,79 @@ static void make_designs(struct bench_work_options *o)
             o->designs[o->designs_n - 1].one_sided = (uint8_t)i;
         }
     }
+    if (o->policies[BENCH_POLICY_DEX]) {
+        add_design(o, BENCH_DEX, &o->lotus, bench_protocol_names[BENCH_DEX]);
+    }
+}
+
+static bool reads_and_writes(enum work_kind kind)
+{
+    return kind == WORK_YCSB_A || kind == WORK_YCSB_B || kind == WORK_YCSB_C || kind == WORK_YCSB_F;
 }
 
 /* The one-sided baselines have reads and writes of whole records, and nothing else. */
 static bool fits_one_sided(const struct bench_work_options *o)
 {
-    bool asked = policies_asked(o, LOCK_POLICIES, BENCH_POLICIES) > 0;
-    bool core = o->work.kind == WORK_YCSB_A || o->work.kind == WORK_YCSB_B ||
-                o->work.kind == WORK_YCSB_C || o->work.kind == WORK_YCSB_F;
-    if (asked && (!core || o->config.threads || o->work.requests > ONE_REQUESTS_MAX)) {
+    bool asked = policies_asked(o, LOCK_POLICIES, BENCH_PARTITIONED_POLICIES) > 0;
+    if (asked && (!reads_and_writes(o->work.kind) || o->config.threads ||
+                  o->work.requests > ONE_REQUESTS_MAX)) {
         fprintf(stderr,
                 "horkos bench: the one-sided baselines run ycsb-a, -b, -c and -f, without "
                 "--threads, with up to %u requests\n",
                 ONE_REQUESTS_MAX);
         return false;
     }
-    if (o->overlap && !asked) {
-        fprintf(stderr, "horkos bench: --overlap is for the one-sided baselines of --cc\n");
+    if (!asked && (o->overlap || o->cache > 0.0)) {
+        fprintf(stderr, "horkos bench: %s is for the one-sided baselines of --cc\n",
+                o->overlap ? "--overlap" : "--cache");
+        return false;
+    }
+    if (o->lotus.hints_off && o->cache > 0.0) {
+        fprintf(stderr, "horkos bench: one-sided, --no-hints is no cache: --cache has no say\n");
         return false;
     }
     return true;
+}
+
+/* Who may run with --partitioned: an index of words, without clusters, and with locks of its own.
+ * What is no option of it is refused, not passed over. */
+static bool fits_dex(const struct bench_work_options *o)
+{
+    const char *wrong = NULL;
+    if (!reads_and_writes(o->work.kind)) {
+        wrong = "runs ycsb-a, -b, -c and -f";
+    } else if (o->work.value_bytes != 8 || o->work.columns != 1) {
+        wrong = "has values of 8 bytes, which are written whole (--payload 8, --columns 1)";
+    } else if (o->config.threads || o->config.port != BENCH_SHM) {
+        wrong = "is run by one thread over shared memory (no --threads, --port tcp)";
+    } else if (o->config.degree != 0) {
+        wrong = "has no --replicas";
+    } else if (o->overlap || o->increments || o->lotus.one_at_a_time || o->lotus.hints_off ||
+               o->lotus.across) {
+        wrong = "has nothing of --overlap, --increments, --one-at-a-time, --no-hints, --across";
+    } else if (o->config.memory >= o->config.nodes) {
+        wrong = "needs a compute server: --memory is less than --nodes";
+    }
+    if (wrong != NULL) {
+        fprintf(stderr, "horkos bench: dex %s\n", wrong);
+    }
+    return wrong == NULL;
+}
+
+/* Of --partitioned; a design that it shall have is let in here. */
+static bool fits_partitioned(struct bench_work_options *o)
+{
+    bool others = policies_asked(o, 0, BENCH_PARTITIONED_POLICIES) > 0;
+    for (uint32_t i = 0; i < BENCH_PROTOCOLS; i++) {
+        others = others || o->protocols[i];
+    }
+    if (!o->partitioned || others || !o->policies[BENCH_POLICY_DEX]) {
+        fprintf(stderr, "horkos bench: --partitioned and --cc dex need each other, and are for "
+                        "nothing else\n");
+        return false;
+    }
+    o->protocols[BENCH_DEX] = true;
+    return fits_dex(o);
 }
 
 static bool fits_protocols(struct bench_work_options *o)
@@ -456,7 +539,7 @@ static bool fits_protocols(struct bench_work_options *o)
     bool named = policies_asked(o, 0, LOCK_POLICIES) > 0;
     bool asked = named || o->increments || o->lotus.one_at_a_time || o->lotus.hints_off ||
                  o->lotus.across || o->config.memory > 0;
-    bool one_sided = policies_asked(o, LOCK_POLICIES, BENCH_POLICIES) > 0;
+    bool one_sided = policies_asked(o, LOCK_POLICIES, BENCH_PARTITIONED_POLICIES) > 0;
     o->protocols[BENCH_ONE_SIDED] = one_sided;
     if (!o->protocols[BENCH_LOTUS] && !others && (asked || !one_sided)) {
         o->protocols[work_scans(o->work.kind) || asked ? BENCH_LOTUS : BENCH_ZEUS] = true;
@@ -493,11 +576,12 @@ static bool consistent(struct bench_work_options *o)
     o->work.nodes = o->config.nodes - o->config.memory;
     o->work.workers = o->config.workers;
     o->work.seed = o->config.seed;
-    if (!fits_protocols(o)) {
+    bool partitioned = o->partitioned || o->policies[BENCH_POLICY_DEX];
+    if (!(partitioned ? fits_partitioned(o) : fits_protocols(o))) {
         return false;
     }
     make_designs(o);
-    bool one_cluster = o->designs_n == 1 && o->designs[0].protocol != BENCH_ONE_SIDED;
+    bool one_cluster = o->designs_n == 1 && bench_protocol_engine(o->designs[0].protocol) != NULL;
     if (o->samples != NULL && (!one_cluster || o->config.threads)) {
         fprintf(stderr, "horkos bench: --samples are of one cluster, without --threads\n");
         return false;

@@ -37,6 +37,7 @@ static const struct {
     {WORK_NACKS_PER_MOVE, "NACKs a move"},
     {WORK_MESSAGES_PER_MOVE, "messages a move"},
     {WORK_MESSAGES_PER_COMMIT, "messages a commit"},
+    {WORK_CACHE_HITS, "nodes found in the cache"},
     {WORK_MESSAGES_PER_TXN, "messages a transaction"},
     {WORK_FRAMES_PER_TXN, "frames a transaction"},
     {WORK_BYTES_PER_TXN, "bytes a transaction"},
@@ -54,7 +55,9 @@ static void print_setting(const struct bench_work_report *r, FILE *to)
     const struct bench_config *c = &o->config;
     fprintf(to, "%s, %u cores, %s\n", r->machine->model, r->machine->cores, r->machine->kernel);
     fprintf(to, "%s: %u objects a node; ", work_kind_names[o->work.kind], o->work.objects);
-    if (o->work.remote >= 0.0) {
+    if (o->partitioned) {
+        fprintf(to, "co-partitioned, none remote\n");
+    } else if (o->work.remote >= 0.0) {
         fprintf(to, "%g %% remote\n", o->work.remote);
     } else {
         fprintf(to, "remote by nature\n");
@@ -161,6 +164,9 @@ static json_t *config_json(const struct bench_work_options *o)
                      "neighbours", o->work.neighbours, "scan", (int)o->work.scan, "warehouses",
                      (int)o->work.warehouses, "customers", (int)o->work.customers, "memory_servers",
                      (int)c->memory);
+    (void)json_object_set_new(more, "partitioned", json_boolean(o->partitioned));
+    (void)json_object_set_new(more, "cache_percent",
+                              o->cache > 0.0 ? json_real(o->cache) : json_null());
     (void)json_object_update(config, more);
     json_decref(more);
     return config;

@@ -150,6 +150,50 @@ static void one_sided_baselines_are_designs(void **state)
     assert_int_equal(parse("--workload ycsb-a --cc wait_die --overlap"), STATUS_USAGE);
 }
 
+static void co_partitioned_memory_is_dexs(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "--workload ycsb-a --partitioned",
+        "--workload ycsb-a --cc dex",
+        "--workload ycsb-a --partitioned --cc dex,no_wait",
+        "--workload ycsb-a --partitioned --cc dex,one_sided_no_wait",
+        "--workload ycsb-a --partitioned --cc dex --engine lotus",
+        "--workload ycsb-d --partitioned --cc dex",
+        "--workload ycsb-e --partitioned --cc dex",
+        "--workload tatp --partitioned --cc dex",
+        "--workload ycsb-a --partitioned --cc dex --payload 16",
+        "--workload ycsb-a --partitioned --cc dex --columns 2",
+        "--workload ycsb-a --partitioned --cc dex --threads",
+        "--workload ycsb-a --partitioned --cc dex --port tcp",
+        "--workload ycsb-a --partitioned --cc dex --replicas 1",
+        "--workload ycsb-a --partitioned --cc dex --overlap",
+        "--workload ycsb-a --partitioned --cc dex --no-hints",
+        "--workload ycsb-a --partitioned --cc dex --across",
+        "--workload ycsb-a --partitioned --cc dex --increments",
+        "--workload ycsb-a --partitioned --cc dex --memory 3",
+        "--workload ycsb-a --partitioned --cc dex --cache 0",
+        "--workload ycsb-a --partitioned --cc dex --samples at",
+        "--workload ycsb-a --cc no_wait --cache 5",
+        "--workload ycsb-a --cache 5",
+        "--workload ycsb-a --cc one_sided_no_wait,no_wait --no-hints --cache 5",
+    };
+    for (uint32_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(parse(wrong[i]), STATUS_USAGE);
+    }
+    assert_int_equal(parse("--workload ycsb-b --partitioned --cc dex"), STATUS_OK);
+    assert_names((const char *const[]){"dex", NULL});
+    assert_int_equal(o.designs[0].protocol, BENCH_DEX);
+    assert_true(o.partitioned && o.work.value_bytes == 8 && o.work.requests == 1);
+    assert_true(o.cache == 0.0);
+    assert_int_equal(parse("--workload ycsb-f --cc dex --partitioned --requests 4 --cache 32.5 "
+                           "--nodes 4 --memory 1"),
+                     STATUS_OK);
+    assert_true(o.cache == 32.5 && o.work.requests == 4 && o.work.nodes == 3);
+    assert_int_equal(parse("--workload ycsb-a --cc one_sided_no_wait --cache 5"), STATUS_OK);
+    assert_true(o.cache == 5.0);
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
     (void)state;
@@ -193,6 +237,7 @@ int main(void)
         cmocka_unit_test(samples_are_of_one_cluster),
         cmocka_unit_test(lotus_is_many_designs),
         cmocka_unit_test(one_sided_baselines_are_designs),
+        cmocka_unit_test(co_partitioned_memory_is_dexs),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
