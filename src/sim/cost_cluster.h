@@ -41,7 +41,8 @@ struct cost_setup {
     uint32_t degree; /* replicas that each object has before anything is measured */
     uint32_t memory; /* engines with tables: so many nodes, the last ones, are memory servers, and
                         the others, where transactions run, compute servers; 0: all are both */
-    struct hot_config hot;       /* engines whose keys have homes (ENGINE_HOMED) */
+    double memory_slow;    /* so many times as long whatever memory servers do takes; 0: once */
+    struct hot_config hot; /* engines whose keys have homes (ENGINE_HOMED) */
     uint32_t frame_messages_max; /* 0: as many messages share a packet as there are; 1: none do */
     bool async_reads;
     uint32_t lease_us; /* 0: 500 ms */

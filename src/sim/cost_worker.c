@@ -208,6 +208,13 @@ void cost_env(struct cost_side *side, struct env *env_out)
     };
 }
 
+/* How many times as long things take at the worker's node. */
+static double slowness(const struct cost_worker *w)
+{
+    double slow = w->side->cluster->setup.memory_slow;
+    return slow > 0 && cost_is_memory(w->side) ? slow : 1;
+}
+
 uint64_t cost_poll(struct cost_worker *w)
 {
     struct cost_cluster *c = w->side->cluster;
@@ -219,10 +226,11 @@ uint64_t cost_poll(struct cost_worker *w)
     w->offered = cost_offer(w);
     (void)worker_poll(w->worker, c->now_ps / COST_PS_PER_US, EVENTS_MAX);
     double parts[COST_PARTS] = {0};
-    uint64_t ps = spent_ps_of(w, parts);
+    double slow = slowness(w);
+    uint64_t ps = (uint64_t)(slow * (double)spent_ps_of(w, parts));
     w->busy_ps += ps;
     for (uint32_t i = 0; i < COST_PARTS; i++) {
-        w->part_ns[i] += parts[i];
+        w->part_ns[i] += slow * parts[i];
     }
     return ps;
 }

@@ -80,7 +80,8 @@ static void test_every_workload_runs_with_both(void **state)
 }
 
 /* Two compute and two memory servers; every row is far from where it is asked for. */
-static struct cost_cluster *make_lotus(enum lock_policy policy, enum work_kind kind)
+static struct cost_cluster *make_lotus_slow(enum lock_policy policy, enum work_kind kind,
+                                            double memory_slow)
 {
     struct work_config work = small(kind, -1);
     work.columns = 1;
@@ -93,8 +94,14 @@ static struct cost_cluster *make_lotus(enum lock_policy policy, enum work_kind k
         &config);
     setup.degree = 1;
     setup.memory = 2;
+    setup.memory_slow = memory_slow;
     assert_int_equal(cost_cluster_create(&setup, &c), HK_OK);
     return c;
+}
+
+static struct cost_cluster *make_lotus(enum lock_policy policy, enum work_kind kind)
+{
+    return make_lotus_slow(policy, kind, 0);
 }
 
 static double late_us(const struct cost_result *r)
@@ -122,6 +129,32 @@ static void test_memory_servers_have_the_rows(void **state)
     }
     /* What is charged in parts is what keeps the memory servers busy. */
     assert_true(fabs(all * 1e-9 / (r.seconds * 2 * WORKERS * r.memory_busy) - 1) < 0.01);
+    cost_cluster_destroy(c);
+}
+
+/* Slower memory servers take longer for each row, and compute servers do not. */
+static void test_slow_memory_servers(void **state)
+{
+    static struct cost_result once, slow;
+    (void)state;
+    struct cost_cluster *c = make_lotus_slow(LOCK_WOUND_WAIT, WORK_YCSB_C, 1);
+    run(c, &once);
+    cost_cluster_destroy(c);
+    c = make_lotus_slow(LOCK_WOUND_WAIT, WORK_YCSB_C, 4);
+    run(c, &slow);
+    cost_cluster_destroy(c);
+    double lock_ns = once.memory_ns[COST_LOCK] / (double)once.node.home_items;
+    double slow_ns = slow.memory_ns[COST_LOCK] / (double)slow.node.home_items;
+    assert_true(lock_ns > 0 && fabs(slow_ns / lock_ns / 4 - 1) < 0.01);
+    assert_true(slow.ops_per_s < once.ops_per_s);
+    assert_true(slow.memory_busy > once.memory_busy);
+    /* Half of the workers each: what compute servers did for a transaction. */
+    double compute = (2 * once.cpu_busy - once.memory_busy) / once.ops_per_s;
+    double beside = (2 * slow.cpu_busy - slow.memory_busy) / slow.ops_per_s;
+    assert_true(compute > 0 && beside < 1.2 * compute);
+    c = make_lotus(LOCK_WOUND_WAIT, WORK_YCSB_C);
+    run(c, &slow);
+    assert_memory_equal(&slow, &once, sizeof once);
     cost_cluster_destroy(c);
 }
 
@@ -240,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_workload_runs_with_both),
         cmocka_unit_test(test_memory_servers_have_the_rows),
+        cmocka_unit_test(test_slow_memory_servers),
         cmocka_unit_test(test_pauses_are_short),
         cmocka_unit_test(test_steps_are_one_transaction),
         cmocka_unit_test(test_at_home_nothing_moves),
