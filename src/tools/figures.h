@@ -93,6 +93,7 @@ struct figure_wish {
     const struct work_config *work; /* transactions, as in cost_setup; NULL: none */
     uint8_t degree;
     uint32_t memory;           /* nodes that are memory servers, as in cost_setup */
+    double memory_slow;        /* as in cost_setup */
     struct lotus_config lotus; /* lotus */
 };
 
@@ -153,6 +154,7 @@ void figure_lotus_increments_a(struct figure_run *run);
 void figure_lotus_increments_c(struct figure_run *run);
 void figure_lotus_increments_latency_a(struct figure_run *run);
 void figure_lotus_increments_latency_c(struct figure_run *run);
+void figure_lotus_groups(struct figure_run *run);
 void figure_lotus_parts_a(struct figure_run *run);
 void figure_lotus_parts_c(struct figure_run *run);
 void figure_lotus_memory(struct figure_run *run);

@@ -14,6 +14,7 @@
 #define WORKERS 8u
 #define THREADS_MOST 40u
 #define THREADS_MACHINE 48u /* of both servers */
+#define GROUP_THREADS 8u    /* of a batch group ([L] 6.2) */
 #define REQUESTS 16u
 #define REQUESTS_LONG 32u
 #define VALUE_BYTES 1000u
@@ -63,6 +64,8 @@ struct spot {
     uint32_t requests;
     uint32_t threads; /* of a compute server */
     uint32_t workers; /* of a memory server */
+    uint32_t slow;    /* so many times as long memory servers take, whatever their workers; 0: once,
+                         with the workers that they have */
 };
 
 /* Percentiles beside the mean. */
@@ -79,6 +82,7 @@ struct point {
     double tries, hints;
     double rows, waits; /* locks that memory servers were asked for, those that waited; a commit */
     double busy, parts[COST_PARTS];
+    double compute_busy;
 };
 
 /* What was played: the same points are wanted by several figures of a run. */
@@ -114,6 +118,7 @@ static struct figure_wish wish_of(const struct figure_run *run, const struct spo
         .work = work,
         .degree = 1,
         .memory = MEMORIES,
+        .memory_slow = (double)at->slow * at->workers / WORKERS,
         .lotus = {.lock.policy = designs[at->design].policy,
                   .hints_off = at->increment < CACHING,
                   .one_at_a_time = at->increment < INSIDE,
@@ -153,7 +158,12 @@ static void sum_up(const struct spot *at, const struct cost_result *r, struct po
     const struct node_stats *n = &r->node;
     struct histogram all = r->read;
     histogram_merge(&all, &r->write);
-    *p = (struct point){.spot = *at, .ktxns = r->ops_per_s / 1e3, .busy = 100 * r->memory_busy};
+    /* There are as many memory servers as compute servers. */
+    _Static_assert(MEMORIES == COMPUTES, "half of all workers");
+    *p = (struct point){.spot = *at,
+                        .ktxns = r->ops_per_s / 1e3,
+                        .busy = 100 * r->memory_busy,
+                        .compute_busy = 100 * (2 * r->cpu_busy - r->memory_busy)};
     if (txns == 0) {
         return;
     }
@@ -202,7 +212,8 @@ static void sum_up_one_sided(const struct spot *at, const struct cost_one_result
 static bool same(const struct spot *a, const struct spot *b)
 {
     return a->kind == b->kind && a->design == b->design && a->increment == b->increment &&
-           a->requests == b->requests && a->threads == b->threads && a->workers == b->workers;
+           a->requests == b->requests && a->threads == b->threads && a->workers == b->workers &&
+           a->slow == b->slow;
 }
 
 static const struct point *found(const struct figure_run *run, const struct spot *at)
@@ -533,6 +544,47 @@ void figure_lotus_increments_latency_a(struct figure_run *run)
 void figure_lotus_increments_latency_c(struct figure_run *run)
 {
     by_increment(run, WORK_YCSB_C, true);
+}
+
+/* What batches across transactions add where a worker's transactions are as many as [L]'s groups
+ * have threads, and memory servers are slower than this model's. */
+static void by_slowness(struct figure_run *run, enum work_kind kind, size_t design)
+{
+    static const uint32_t slow[] = {1, 2, 4, 8};
+    char name[FIGURE_SERIES_BYTES / 2];
+    snprintf(name, sizeof name, "%c %s", "ABC"[kind - WORK_YCSB_A], designs[design].name);
+    for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++) {
+        struct spot at = spot_of(kind, design);
+        at.workers = THREADS_MOST / GROUP_THREADS;
+        at.slow = slow[i];
+        struct point across = point_of(run, at);
+        at.increment = INSIDE;
+        struct point inside = point_of(run, at);
+        if (run->err != HK_OK || inside.ktxns <= 0) {
+            return;
+        }
+        figure_add(run, slow[i], across.ktxns / inside.ktxns, "%s", name);
+        figure_add(run, slow[i], inside.ktxns, "= %s inside", name);
+        figure_add(run, slow[i], inside.busy, "= %s memory busy (%%)", name);
+        figure_add(run, slow[i], inside.compute_busy, "= %s compute busy (%%)", name);
+        figure_add(run, slow[i], across.busy, "= %s memory busy across", name);
+        figure_add(run, slow[i], inside.tries, "= %s tries inside", name);
+        figure_add(run, slow[i], across.tries, "= %s tries across", name);
+        figure_add(run, slow[i], inside.per_frame, "= %s a frame inside", name);
+        figure_add(run, slow[i], across.per_frame, "= %s a frame across", name);
+    }
+}
+
+void figure_lotus_groups(struct figure_run *run)
+{
+    snprintf(run->note, sizeof run->note,
+             "%u workers a compute server with %u transactions in flight each; memory servers take "
+             "as long as %u workers would, times x.",
+             THREADS_MOST / GROUP_THREADS, GROUP_THREADS, WORKERS);
+    for (size_t d = 0; d < LOTUSES; d++) {
+        by_slowness(run, WORK_YCSB_A, d);
+    }
+    by_slowness(run, WORK_YCSB_C, WOUND_WAIT);
 }
 
 static void by_part(struct figure_run *run, enum work_kind kind)

@@ -57,6 +57,7 @@ bool figure_open(struct figure_run *run, const struct figure_wish *wish,
         .work = wish->work,
         .degree = wish->degree,
         .memory = wish->memory,
+        .memory_slow = wish->memory_slow,
         .seed = run->options->seed,
     };
     int err = cost_cluster_create(&setup, &c->cluster);

@@ -100,6 +100,8 @@ const struct figure figures[] = {
      "increment", "ktxn/s", false, false, figure_lotus_increments_a},
     {"L10c", "Lotus: YCSB C: nothing, + hints, + batches inside, + across transactions", PLAYED,
      "increment", "ktxn/s", false, false, figure_lotus_increments_c},
+    {"L10g", "Lotus: + batches across over + batches inside, groups of 8", PLAYED,
+     "memory servers slower by", "ratio", true, false, figure_lotus_groups},
     {"L11a", "Lotus: latency of YCSB A by the same increments", PLAYED, "increment", "latency (ms)",
      false, true, figure_lotus_increments_latency_a},
     {"L11c", "Lotus: latency of YCSB C by the same increments", PLAYED, "increment", "latency (ms)",
