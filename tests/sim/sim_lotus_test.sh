@@ -1,48 +1,14 @@
 #!/bin/sh
 # Seeds of Lotus: no violation, ranges and retries among them, nobody starved where the oldest must
 # end, and seeds that once showed a fault.
-#
-# $HORKOS_PROGRAM is the program; $HORKOS_SIM_SEEDS how many seeds 3 nodes get (200).
 set -eu
-program=${HORKOS_PROGRAM:?}
-seeds=${HORKOS_SIM_SEEDS:-200}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-# field NAME: a number of the report.
-field() {
-    sed -n "s/^ *\"$1\": \([0-9.]*\),*\$/\1/p" "$work/report" | head -n 1
-}
-
-# at_least NAME LEAST, at_most NAME MOST
-at_least() {
-    value=$(field "$1")
-    awk -v value="$value" -v least="$2" 'BEGIN { exit !(value != "" && value + 0 >= least) }' || {
-        echo "$1 is $value, and $2 is wanted"
-        exit 1
-    }
-}
-at_most() {
-    value=$(field "$1")
-    awk -v value="$value" -v most="$2" 'BEGIN { exit !(value != "" && value + 0 <= most) }' || {
-        echo "$1 is $value, and at most $2 is right"
-        exit 1
-    }
-}
+. tests/sim/report.sh
 
 # run NODES SEEDS [OPTION...]
 run() {
-    nodes=$1
-    count=$2
-    shift 2
-    "$program" sim --engine lotus --nodes "$nodes" --seeds "$count" --json "$@" \
-        >"$work/report" || {
-        cat "$work/report"
-        exit 1
-    }
-    echo "$nodes nodes, $count seeds $*: $(field committed) transactions, $(field ranges) ranges," \
-        "$(field retries) retries, at most $(field retries_most);" \
-        "$(field wall_seconds) s, hash $(sed -n 's/^ *"hash": "\(.*\)",*$/\1/p' "$work/report")"
+    simulate "$@" --engine lotus
+    retries="$(field retries) retries, at most $(field retries_most)"
+    tell "$(field committed) transactions, $(field ranges) ranges, $retries"
 }
 
 run 3 "$seeds"

@@ -1,49 +1,21 @@
 #!/bin/sh
 # Runs seeds through the program and asks for what a run of seeds must show: no violation, enough
 # operations and kinds of fault in each run, and views that change.
-#
-# $HORKOS_PROGRAM is the program; $HORKOS_SIM_SEEDS how many seeds 3 nodes get (200).
 set -eu
-program=${HORKOS_PROGRAM:?}
-seeds=${HORKOS_SIM_SEEDS:-200}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. tests/sim/report.sh
 
-# field NAME: a number of the report.
-field() {
-    sed -n "s/^ *\"$1\": \([0-9.]*\),*\$/\1/p" "$work/report" | head -n 1
-}
-
-# at_least NAME LEAST
-at_least() {
-    value=$(field "$1")
-    awk -v value="$value" -v least="$2" 'BEGIN { exit !(value != "" && value + 0 >= least) }' || {
-        echo "$1 is $value, and $2 is wanted"
-        exit 1
-    }
-}
-
-# at_most NAME MOST
-at_most() {
-    value=$(field "$1")
-    awk -v value="$value" -v most="$2" 'BEGIN { exit !(value != "" && value + 0 <= most) }' || {
-        echo "$1 is $value, and at most $2 is right"
-        exit 1
-    }
+# hermes NODES SEEDS [OPTION...]: of Hermes, unless an option names another engine.
+hermes() {
+    nodes=$1
+    count=$2
+    shift 2
+    simulate "$nodes" "$count" --engine hermes "$@"
 }
 
 # run NODES SEEDS [OPTION...]
 run() {
-    nodes=$1
-    count=$2
-    shift 2
-    "$program" sim --engine hermes --nodes "$nodes" --seeds "$count" --json "$@" \
-        >"$work/report" || {
-        cat "$work/report"
-        exit 1
-    }
-    echo "$nodes nodes, $count seeds $*: $(field view_changes) view changes," \
-        "$(field wall_seconds) s, hash $(sed -n 's/^ *"hash": "\(.*\)",*$/\1/p' "$work/report")"
+    hermes "$@"
+    tell "$(field view_changes) view changes"
     at_least least_ok_a_seed 300
 }
 
@@ -103,10 +75,7 @@ run 5 $((seeds / 20)) --lanes --from 7000
 
 # Seeds that once showed a fault, each with its options.
 again() {
-    "$program" sim --engine hermes --nodes "$1" --from "$2" --seeds 1 --json >"$work/report" || {
-        cat "$work/report"
-        exit 1
-    }
+    hermes "$1" 1 --from "$2"
 }
 again 3 1349 # PERSIST sent bytes that the in-place store had shifted
 again 3 1907 # two healthy nodes suspected each other for ever
