@@ -136,9 +136,12 @@ enum eff_kind {
     EFF_LATER,     /* key, EV_HOT, EV_MOVE: not possible now; comes again */
     EFF_LOST,      /* key, EV_READ, EV_UPDATE: the operation ends with HK_ERR_LOSTSLOT */
     EFF_HOME,      /* worker-wide flow: `slot` slots from number `gen` on have the home `set`
-                  (slot_home_pack); `ts`: the version of the map that says so */
+                  (slot_home_pack); `ts`: the version of the map that says so. `flags`
+                  HOME_FX_NOBODY: by the same map nobody could take slots that are lost */
     EFF_LEFT,      /* worker-wide flow: this member has given up all slots and may leave the view */
 };
+
+enum { HOME_FX_NOBODY = 1 };
 
 /* Codes that the node knows; an engine's own start at CODE_ENGINE_FIRST. */
 enum {

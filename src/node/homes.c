@@ -41,6 +41,8 @@ void homes_set(struct worker *w, uint8_t index, const struct effect *e)
         }
         atomic_store_explicit(&space->homes[i], (uint32_t)e->set, memory_order_release);
     }
+    bool nobody = (e->flags & HOME_FX_NOBODY) != 0;
+    atomic_store_explicit(&space->no_taker, nobody, memory_order_relaxed);
     if (space->moves != NULL &&
         e->ts != atomic_load_explicit(&space->map_version, memory_order_relaxed)) {
         lotus_map_told(w, index, e->ts);
@@ -120,6 +122,13 @@ struct slot_home node_home(const struct node *node, uint32_t space, uint32_t slo
 uint64_t node_map_version(const struct node *node, uint32_t space)
 {
     return atomic_load_explicit(&node->spaces[space].map_version, memory_order_acquire);
+}
+
+bool node_no_taker(const struct node *node, uint32_t space)
+{
+    /* acquire: a map of this version says it, or a later one; pairs with homes_set's release. */
+    return atomic_load_explicit(&node->spaces[space].map_version, memory_order_acquire) != 0 &&
+           atomic_load_explicit(&node->spaces[space].no_taker, memory_order_relaxed);
 }
 
 bool homes_rest(struct worker *w, uint8_t index)

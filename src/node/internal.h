@@ -320,7 +320,8 @@ struct space {
     bool exclusive;            /* one worker of the home touches a key (hot_config) */
     uint32_t misses_max;       /* as hot_config has it */
     _Atomic uint64_t map_version;
-    _Atomic bool left; /* EFF_LEFT has come */
+    _Atomic bool no_taker; /* by that map nobody could take slots that are lost */
+    _Atomic bool left;     /* EFF_LEFT has come */
 
     /* Of engines whose objects have owners (ENGINE_OWNED; own.c): entries, under the same hashes.
      * Who locks both an entry's bucket and its object's locks the entry's first. */

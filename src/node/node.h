@@ -415,6 +415,10 @@ const char *node_table_check(struct node *node, uint32_t space, struct store_thr
  * 0: it has none yet. Any thread. */
 struct slot_home node_home(const struct node *node, uint32_t space, uint32_t slot);
 uint64_t node_map_version(const struct node *node, uint32_t space);
+/* Whether nobody could take lost slots of such a space, by what this node's map says: all members
+ * only compute, or leave (docs/protocols/slots.md, S16). worker_empty_lost does nothing then. Any
+ * thread. */
+bool node_no_taker(const struct node *node, uint32_t space);
 
 /* What a memory server has of such a space, and what became of requests for locks there. */
 struct lotus_table_stats {

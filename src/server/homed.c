@@ -295,6 +295,10 @@ void server_reply_empty_lost(struct server_worker *w, struct bytes text, struct 
         resp_out_errorf(out, "ERR %s", why);
     } else if (w->node == NULL || server_status(w)->status != VIEW_STATUS_SERVING) {
         resp_out_error(out, "ERR this node does not serve: tell one that does");
+    } else if (!server_space_owned(s, space) && node_no_taker(s->node, space)) {
+        resp_out_error(out, "ERR nobody could have the lost slots, and nothing was done: all "
+                            "members only compute, or leave. Start one that may have them, and "
+                            "say it again");
     } else {
         server_empty_lost(s, space);
         resp_out_simple(out, "OK");

@@ -190,6 +190,17 @@ static void hostile_messages(void **state)
     m = good;
     m.arg = 1;
     assert_non_null(homes_msg_invalid(&m, &keys));
+    m = good;
+    m.flags = HOMES_F_LAST | HOMES_F_NOBODY;
+    assert_null(homes_msg_invalid(&m, &keys));
+    m.flags = HOMES_F_NOBODY; /* said once, with the last run */
+    assert_non_null(homes_msg_invalid(&m, &keys));
+    m = good;
+    m.kind = 32 + HOMES_RUN;
+    m.ts = (uint64_t)2 << 32;
+    assert_null(homes_msg_invalid(&m, &keys));
+    m.flags |= HOMES_F_NOBODY; /* no leader's */
+    assert_non_null(homes_msg_invalid(&m, &keys));
     m = (struct msg){.kind = 32 + HOMES_WISH, .epoch = 1};
     assert_non_null(homes_msg_invalid(&m, &keys));
     m.flags = HOMES_F_EMPTY;
@@ -420,6 +431,14 @@ static void assert_slots(const struct homes_rig *r, enum home_state state, uint8
     }
 }
 
+/* S16: what the maps of the first members say. */
+static void assert_nobody(const struct homes_rig *r, uint32_t members, bool nobody)
+{
+    for (uint32_t node = 0; node < members; node++) {
+        assert_int_equal(r->nodes[node].homes.nobody, nobody);
+    }
+}
+
 /* S13: 3 has everything, as the others only compute, and dies. The operator gives its slots up in
  * vain until 4 is there, who may be a home; then he does it again. */
 static void lost_while_all_compute(void **state)
@@ -432,9 +451,11 @@ static void lost_while_all_compute(void **state)
     homes_rig_exhaust(r);
     write_all(r);
     assert_slots(r, HOME_STABLE, 3);
+    assert_nobody(r, 4, false);
     homes_rig_view(r, nodeset_of(3), 0, 0);
     homes_rig_exhaust(r);
     assert_slots(r, HOME_LOST, 3);
+    assert_nobody(r, 3, true);
     uint64_t version = r->nodes[0].homes.version;
     homes_rig_say(r, 1, SLOTS_EMPTY, 0);
     homes_rig_exhaust(r);
@@ -446,6 +467,7 @@ static void lost_while_all_compute(void **state)
     homes_rig_view(r, 0, 0, nodeset_of(4));
     homes_rig_exhaust(r);
     assert_slots(r, HOME_LOST, 3);
+    assert_nobody(r, 3, false);
     homes_rig_say(r, 1, SLOTS_EMPTY, 0);
     homes_rig_exhaust(r);
     assert_slots(r, HOME_STABLE, 4);

@@ -94,6 +94,18 @@ class Faults(unittest.TestCase):
             self.assertIn("16384 slots were not handed over: no other node may have them; what "
                           "they hold is lost", last.log_text())
             self.assertEqual(settle(client, "GET", "key").code, "LOSTSLOT")
+            # Nobody could have its slots: the order is refused, by the leader and by the other.
+            for number in (1, 2):
+                with select(self.cluster[number], timeout=30) as other:
+                    order = other.call("HORKOS", "EMPTY-LOST", SPACE)
+                    self.assertEqual(order.code, "ERR")
+                    self.assertIn(b"nobody could have the lost slots", order.text)
+            self.assertEqual(settle(client, "GET", "key").code, "LOSTSLOT")
+            last.start()
+            self.cluster.wait_whole()
+            status, out, _ = slots_command(self.cluster[1], "--empty-lost", "--yes")
+            self.assertEqual(status, 0, out)
+            self.assertIsNone(settle(client, "GET", "key"))
 
     def test_no_lock_outlives_its_coordinator(self):
         """Clients of a node that is killed leave no lock behind at the others."""

@@ -558,6 +558,16 @@ static void test_map_and_moves(void **state)
     good(&d);
     d.msg.flags = HOMES_F_COMPUTE;
     good(&d);
+    d.msg.flags = HOMES_F_NOBODY;
+    bad(&d, "flags that this kind does not have");
+    begin(&d, LOTUS_MSG_MAP + HOMES_MAP);
+    d.msg.ts = (uint64_t)d.msg.epoch << 32;
+    d.msg.slot = 7 | 3 << 14;
+    d.msg.gen = slot_home_pack((struct slot_home){.home = 2, .to = NODE_NONE, .state = HOME_LOST});
+    d.msg.flags = HOMES_F_NOBODY;
+    bad(&d, "says who takes slots before the map is complete");
+    d.msg.flags |= HOMES_F_LAST;
+    good(&d);
     const struct lotus_row row = {.version = 4, .key = text("k"), .value = text("v")};
     begin(&d, LOTUS_MSG_ROWS);
     for (uint32_t i = 0; i < 3; i++) {

@@ -147,6 +147,35 @@ static void lost_with_their_server(void **state)
     cluster_destroy(c);
 }
 
+static bool no_taker(struct cluster *c, void *context)
+{
+    bool wanted = *(const bool *)context;
+    return node_no_taker(cluster_node(c, 0), 0) == wanted &&
+           node_no_taker(cluster_node(c, 1), 0) == wanted;
+}
+
+/* The only memory server dies: the others' maps say that nobody could have its slots, until a
+ * process is back that could. */
+static void lost_and_nobody_takes_it(void **state)
+{
+    (void)state;
+    bool wanted = true;
+    memcpy(roles, (uint8_t[]){NODE_ROLE_COMPUTE, NODE_ROLE_COMPUTE, NODE_ROLE_MEMORY}, 3);
+    struct cluster *c = cluster_of(3);
+    until_share(c, (struct share){0, 2, HASH_SLOTS});
+    assert_false(node_no_taker(cluster_node(c, 0), 0));
+    cluster_kill(c, 2);
+    cluster_until(c, no_taker, &wanted, BOUND_US);
+    assert_int_equal(count(c, 1, HOME_LOST, 2), HASH_SLOTS);
+    cluster_restart(c, 2);
+    wanted = false;
+    cluster_until(c, no_taker, &wanted, BOUND_US);
+    assert_int_equal(count(c, 1, HOME_LOST, 2), HASH_SLOTS);
+    worker_empty_lost(node_worker(cluster_node(c, 1), 0), 0);
+    until_share(c, (struct share){0, 2, HASH_SLOTS});
+    cluster_destroy(c);
+}
+
 /* All compute: they serve, and no slot is anybody's. A memory server comes and gets them all. */
 static void nobody_has_memory(void **state)
 {
@@ -184,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_servers_have_the_slots),
         cmocka_unit_test(lost_with_their_server),
+        cmocka_unit_test(lost_and_nobody_takes_it),
         cmocka_unit_test(nobody_has_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,6 +120,7 @@ static void on_map(struct homes_step *s)
         }
     }
     if (homes_take_run(s, whole) && (msg->flags & HOMES_F_LAST) != 0) {
+        h->nobody = (msg->flags & HOMES_F_NOBODY) != 0;
         homes_commit(s, msg->ts);
     }
 }
@@ -300,6 +301,7 @@ static void tell_node(struct homes_step *s)
         e->gen = h->told;
         e->slot = n;
         e->set = h->map[h->told];
+        e->flags = h->nobody ? HOME_FX_NOBODY : 0;
         h->told += n;
         if (h->told == HASH_SLOTS) {
             h->told_version = h->version;

@@ -34,6 +34,7 @@ enum homes_flag {
     HOMES_F_EMPTY = 1 << 1,   /* WISH: the operator gives up all lost slots */
     HOMES_F_LAST = 1 << 2,    /* RUN, MAP: the map is complete with it */
     HOMES_F_COMPUTE = 1 << 3, /* STATE: the sender takes no slots */
+    HOMES_F_NOBODY = 1 << 4,  /* MAP, with LAST: nobody could take slots that are lost (S16) */
 };
 
 /* Rules that a test can switch off in builds with HK_MUTANTS; bits of `rules_off`. */
@@ -99,6 +100,7 @@ struct homes {
     bool leaving; /* this member wants to leave ... */
     bool left;    /* ... and was told that it may */
     bool hot;     /* the hot set changes */
+    bool nobody;  /* could take slots that are lost, by what the leader said with the map (S16) */
 
     /* The leader's. */
     bool look;   /* something was noted since it looked for a change */

@@ -307,7 +307,9 @@ static void send_runs(struct homes_step *s)
         uint32_t after = changed_from(h, h->sent);
         struct effect *e = effects_add(s->fx, EFF_BCAST);
         e->code = (uint8_t)(s->config->first_kind + HOMES_MAP);
-        e->flags = after == HASH_SLOTS ? HOMES_F_LAST : 0;
+        bool last = after == HASH_SLOTS;
+        uint8_t nobody = stayers(s) == 0 ? HOMES_F_NOBODY : 0; /* S16 */
+        e->flags = (uint8_t)(last ? HOMES_F_LAST | nobody : 0);
         e->with = EFF_NO_KEY;
         e->set = others(s);
         e->slot = homes_run_pack(first, n);
@@ -329,6 +331,7 @@ static void announce_flush(struct homes_step *s)
     if (h->sent < HASH_SLOTS) {
         return;
     }
+    h->nobody = stayers(s) == 0;
     homes_commit(s, h->announced);
     bool first = h->announced == homes_version(h->epoch, 0);
     h->phase = first || homes_rule_on(s, HOMES_RULE_ONE) ? HOMES_WAIT : HOMES_QUIET;

@@ -37,7 +37,7 @@ struct shape {
 static const struct shape shapes[HOMES_KINDS] = {
     [HOMES_STATE] = {.none = true, .flags = HOMES_F_LEAVING | HOMES_F_COMPUTE},
     [HOMES_RUN] = {.run = true, .flags = HOMES_F_LAST},
-    [HOMES_MAP] = {.run = true, .flags = HOMES_F_LAST},
+    [HOMES_MAP] = {.run = true, .flags = HOMES_F_LAST | HOMES_F_NOBODY},
     [HOMES_WISH] = {.wish = true, .flags = HOMES_F_LEAVING | HOMES_F_EMPTY},
 };
 
@@ -104,6 +104,9 @@ const char *homes_msg_invalid(const struct msg *m, const struct homes_config *co
     }
     if ((m->flags & ~shape->flags) != 0 || (shape->wish && m->flags == 0)) {
         return "flags that this kind does not have";
+    }
+    if ((m->flags & (HOMES_F_NOBODY | HOMES_F_LAST)) == HOMES_F_NOBODY) {
+        return "says who takes slots before the map is complete";
     }
     if (!shape->run && (m->slot != 0 || m->gen != 0)) {
         return "a run where none belongs";
