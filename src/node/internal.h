@@ -887,6 +887,8 @@ void lanes_drain(struct worker *w);
 uint32_t lanes_life(const struct worker *w, uint8_t node);
 /* Whether so much is unacknowledged that no new update should begin. */
 bool lanes_clogged(const struct worker *w);
+/* Bytes sent to that worker of that node that it has not acknowledged; 0: there is no lane. */
+uint64_t lanes_kept(const struct worker *w, uint8_t to, uint8_t target_worker);
 void lanes_check(const struct worker *w);
 
 /* ---- control.c: worker 0 ---- */

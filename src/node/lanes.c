@@ -276,6 +276,13 @@ bool lanes_clogged(const struct worker *w)
     return w->lanes.clogged > 0;
 }
 
+uint64_t lanes_kept(const struct worker *w, uint8_t to, uint8_t target_worker)
+{
+    const struct lane_peer *peer = w->lanes.peers[to];
+    const struct lane_out *lane = peer != NULL ? peer->out[target_worker] : NULL;
+    return lane != NULL ? lane->bytes : 0;
+}
+
 /* ---- Time ---- */
 
 /* A large frame takes long to arrive, and what was sent behind it longer. For a while; then it

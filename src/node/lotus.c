@@ -212,7 +212,7 @@ static void release(struct worker *w, struct lotus_run *r)
     list_remove(&r->link);
     r->used = false;
     r->gen++;
-    run_reset(r);
+    run_reset(w, r);
     list_push_front(&w->lotus->free, &r->link);
 }
 
@@ -522,7 +522,8 @@ static void lotus_run(struct worker *w, struct call *c)
     struct lotus_effects fx = {.n = 0};
     HK_ASSERT(r->machine.state == LOTUS_IDLE && r->number == 0);
     if (lotus_rule_on(config, LOTUS_RULE_FRESH)) {
-        r->values.n = r->meetings.n = r->met_n = 0;
+        rows_forget(w, r);
+        r->meetings.n = r->met_n = 0;
     }
     r->gen++;
     if (!lotus_rule_on(config, LOTUS_RULE_AGE_KEPT) && r->tries > 0) {
@@ -585,7 +586,7 @@ static enum lotus_word take_rows(struct worker *w, struct lotus_run *r, const st
         w->stats.engine_drops[ENGINE_DROP_INVALID]++;
         word = LOTUS_REFUSED;
     }
-    word = err != HK_OK ? LOTUS_TOOBIG : word;
+    word = err == HK_ERR_BUSY ? LOTUS_BUSY : err != HK_OK ? LOTUS_TOOBIG : word;
     if (msg->ts == LOTUS_OK && word != LOTUS_OK) {
         /* It has not refused, and shall not keep its locks. */
         ask_plain(w, r, from, LOTUS_MSG_ABORT);
@@ -611,7 +612,7 @@ static void answer_message(struct worker *w, const struct msg *msg, uint8_t from
         word = take_rows(w, r, msg, from);
     } else if (msg->kind == LOTUS_MSG_DONE && r->machine.state == LOTUS_WHOLE) {
         phase = LOTUS_WHOLE;
-        r->garbled = r->whole && word == LOTUS_OK && !rows_answers(r, msg->value);
+        r->garbled = r->whole && word == LOTUS_OK && !rows_answers(w, r, msg->value);
     } else if (msg->kind == LOTUS_MSG_PREPARED && r->machine.state == LOTUS_PREPARE) {
         phase = LOTUS_PREPARE;
     } else if (msg->kind != LOTUS_MSG_COMMITTED || r->machine.state != LOTUS_COMMIT) {
@@ -671,7 +672,7 @@ void lotus_adopt(struct worker *w)
 void lotus_check(const struct worker *w)
 {
     const struct lotuses *l = w->lotus;
-    uint64_t before = 0;
+    uint64_t before = 0, brought = 0;
     uint32_t open = 0;
     if (l == NULL) {
         return;
@@ -685,7 +686,9 @@ void lotus_check(const struct worker *w)
         HK_ASSERT((r->machine.state == LOTUS_PREPARE || r->machine.state == LOTUS_COMMIT) ==
                   (r->number != 0));
         open += r->number != 0;
+        brought += r->values.n;
     }
+    HK_ASSERT(brought <= l->brought); /* the home's are among them */
     list_each(link, &l->open)
     {
         const struct lotus_run *r = list_entry(link, struct lotus_run, link);

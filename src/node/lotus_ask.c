@@ -9,8 +9,9 @@
 
 /* ---- Memory ---- */
 
-void run_reset(struct lotus_run *r)
+void run_reset(struct worker *w, struct lotus_run *r)
 {
+    rows_forget(w, r);
     struct buffer *buffers[] = {&r->placed, &r->spanned, &r->meetings,       &r->copy,
                                 &r->values, &r->record,  &r->evaluation.met, &r->evaluation.memory};
     for (uint32_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {

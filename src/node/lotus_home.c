@@ -109,6 +109,7 @@ static int make_space(struct worker *w, uint8_t space)
     s->space = space;
     list_init(&s->free);
     list_init(&s->leases);
+    list_init(&s->behind);
     list_init(&s->tries);
     s->buckets_n = 64;
     while (s->buckets_n < 2 * config->tries_max && s->buckets_n < 1u << 30) {
@@ -219,10 +220,20 @@ struct home_work *home_work_take(struct home_space *s, struct lock_age age)
     struct home_work *work = list_entry(link, struct home_work, link);
     work->holder = (struct lotus_holder){.age = age, .status = work->holder.status};
     work->doing = HOME_IDLE;
-    work->open = work->kept = false;
+    work->open = work->kept = work->behind = false;
     work->items.n = work->rows.n = 0;
     lotus_table_begin(s->table, &work->holder);
     return work;
+}
+
+void home_rows_clear(struct worker *w, struct home_work *work)
+{
+    struct lotus_home *home = w->lotus_home;
+    home->read -= work->read;
+    home->most = home->most != work ? home->most : NULL;
+    work->read = 0;
+    work->rows.n = 0;
+    buffer_trim(&work->rows, KEPT_BYTES);
 }
 
 void home_work_give(struct worker *w, struct home_space *s, struct home_work *work)
@@ -235,7 +246,8 @@ void home_work_give(struct worker *w, struct home_space *s, struct home_work *wo
         work->run = NULL;
     }
     buffer_trim(&work->items, KEPT_BYTES);
-    buffer_trim(&work->rows, KEPT_BYTES);
+    home_rows_clear(w, work);
+    work->behind = false;
     list_remove(&work->link);
     list_push_front(&s->free, &work->link);
 }
@@ -247,10 +259,13 @@ void home_heard(struct worker *w, struct home_space *s, struct home_work *work)
     list_push_back(&s->leases, &work->link);
 }
 
-void home_parked(struct worker *w, struct home_work *work)
+void home_parked(struct worker *w, struct home_space *s, struct home_work *work)
 {
     w->stats.home_waits += work->holder.waits != 0;
     list_remove(&work->link); /* who waits has no lease */
+    if (work->behind) {
+        list_push_back(&s->behind, &work->link);
+    }
 }
 
 /* ---- Tries by name ---- */
@@ -526,15 +541,14 @@ static void execute_went(struct worker *w, struct home_space *s, struct home_try
 {
     struct home_work *work = t->work;
     if (word == LOTUS_WORDS) {
-        home_parked(w, work);
+        home_parked(w, s, work);
     } else if (word != LOTUS_OK) {
         home_refuse(w, s, t, LOTUS_MSG_EXECUTED, (enum lotus_word)word);
     } else {
         work->doing = HOME_IDLE;
         home_answer(w, s, &t->name, LOTUS_MSG_EXECUTED, LOTUS_OK,
                     bytes_of(work->rows.at, work->rows.n));
-        work->rows.n = 0;
-        buffer_trim(&work->rows, KEPT_BYTES);
+        home_rows_clear(w, work);
         home_heard(w, s, work);
     }
 }
@@ -906,7 +920,25 @@ static void take_woken(struct worker *w, struct home_space *s)
         first = work->woken_next;
         /* From here on it may be woken again. acq_rel: what was done before is seen. */
         (void)atomic_exchange_explicit(&work->woken, false, memory_order_acq_rel);
-        go_on(w, s, work);
+        if (w->moved < MOVED_MAX) {
+            go_on(w, s, work);
+        } else {
+            home_wake(w, s, work); /* the next poll; who has had his turn already goes first */
+        }
+    }
+}
+
+/* Works whose coordinators have consumed what was sent to them. */
+static void wake_behind(struct worker *w, struct home_space *s)
+{
+    list_each_safe(link, following, &s->behind)
+    {
+        struct home_work *work = list_entry(link, struct home_work, link);
+        if (!home_behind(w, work)) {
+            list_remove(&work->link);
+            work->behind = false;
+            home_wake(w, s, work);
+        }
     }
 }
 
@@ -934,10 +966,14 @@ static void end_leases(struct worker *w, struct home_space *s)
 
 void lotus_home_poll(struct worker *w)
 {
+    uint64_t most = 0;
     for (uint32_t i = 0; w->lotus_home != NULL && i < SPACES_MAX; i++) {
         struct home_space *s = w->lotus_home->spaces[i];
         if (s != NULL) {
+            w->moved = 0; /* a measure of its own: nobody else's work stops it */
+            wake_behind(w, s);
             take_woken(w, s);
+            most = most > w->moved ? most : w->moved;
             end_leases(w, s);
             home_look_at_map(w, s);
             if (s->late.n > 0) {
@@ -948,6 +984,7 @@ void lotus_home_poll(struct worker *w)
             }
         }
     }
+    w->moved = most;
 }
 
 /* Of a request only if it is short: it is taken apart once more. */
@@ -1034,13 +1071,14 @@ static void check_try(const struct home_space *s, const struct home_try *t)
     HK_ASSERT(list_empty(&t->outcome) == (t->part.state != PART_COMMITTED || t->part.alone));
     if (t->part.state == PART_RUNNING) {
         /* It waits, or has a lease. */
-        HK_ASSERT((work->doing == HOME_IDLE) == !list_empty(&work->link));
+        HK_ASSERT((work->doing == HOME_IDLE || work->behind) == !list_empty(&work->link));
         HK_ASSERT(work->doing != HOME_EXECUTE || (work->open && work->kept));
     }
 }
 
 void lotus_home_check(const struct worker *w)
 {
+    uint64_t read = 0;
     for (uint32_t i = 0; w->lotus_home != NULL && i < SPACES_MAX; i++) {
         const struct home_space *s = w->lotus_home->spaces[i];
         uint32_t n = 0, works = 0;
@@ -1053,7 +1091,9 @@ void lotus_home_check(const struct worker *w)
             check_try(s, t);
             n++;
             works += t->work != NULL;
+            read += t->work != NULL ? t->work->read : 0;
         }
         HK_ASSERT(n == s->tries_n && works + length(&s->free) == s->config->tries_max);
     }
+    HK_ASSERT(w->lotus_home == NULL || w->lotus_home->read == read);
 }

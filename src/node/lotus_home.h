@@ -16,6 +16,10 @@ struct lotus_run;
 #define HOME_OUTCOMES 16u
 /* Rows of ranges that are met in one go; then others have their turn. */
 #define HOME_ROWS_MAX 512u
+/* Bytes towards a coordinator that it has not consumed, above which nothing more is read for it. */
+#define HOME_BEHIND_MAX (64u << 20)
+/* Bytes that all tries of a worker have read and not answered; what comes beyond is BUSY. */
+#define HOME_READ_MAX (256u << 20)
 
 /* Who a try is: the worker is this one's number. */
 struct home_name {
@@ -33,21 +37,23 @@ enum home_doing {
 };
 
 struct home_work {
-    struct list_link link; /* home_space.free, or .leases */
+    struct list_link link; /* home_space.free, .leases or .behind */
     struct home_try *t;    /* NULL: free */
     struct lotus_holder holder;
     uint64_t heard_us; /* the lease begins */
     uint8_t doing;     /* enum home_doing */
     bool open;         /* `item` is under way */
     bool kept;         /* what is left of the items stands in `items` */
+    bool behind;       /* its coordinator is: it goes on when that has caught up */
 
     /* While it does something: */
     struct lotus_item item;
     struct bytes rest;      /* items behind it */
     const uint8_t *item_at; /* where it stands */
     struct lotus_scan scan;
-    uint32_t met; /* rows of ranges in this turn */
-    uint64_t map; /* as lotus_head */
+    uint32_t met;  /* rows of ranges in this turn */
+    uint32_t read; /* bytes of `rows` that are counted in lotus_home.read */
+    uint64_t map;  /* as lotus_head */
     struct buffer items;
     struct buffer rows;    /* what is to be answered; PREPARED: what is to be written */
     struct lotus_run *run; /* WHOLE's; or NULL */
@@ -83,6 +89,7 @@ struct home_space {
     struct home_work *works; /* tries_max */
     struct list_link free;
     struct list_link leases; /* works of tries that run and are not parked, longest unheard first */
+    struct list_link behind; /* works that wait until their coordinators have caught up */
     struct list_link tries;
     struct home_try **buckets;
     struct home_try *spare;
@@ -103,7 +110,9 @@ struct home_space {
 /* Of a worker. */
 struct lotus_home {
     struct home_space *spaces[SPACES_MAX];
-    uint8_t *value; /* of a row: LOTUS_NEXT_BYTES bytes */
+    uint8_t *value;         /* of a row: LOTUS_NEXT_BYTES bytes */
+    uint64_t read;          /* HOME_READ_MAX bounds it ... */
+    struct home_work *most; /* ... but for this work's: somebody always comes to an end */
     /* Of WHOLE: */
     struct list_link runs; /* struct lotus_run, free ones */
     struct op *ops;        /* TXN_OPS_MAX */
@@ -129,7 +138,9 @@ void home_refuse(struct worker *w, struct home_space *s, struct home_try *t, enu
 void home_answer(struct worker *w, const struct home_space *s, const struct home_name *name,
                  enum lotus_kind kind, enum lotus_word word, struct bytes value);
 /* It waits, or has had its turn. */
-void home_parked(struct worker *w, struct home_work *work);
+void home_parked(struct worker *w, struct home_space *s, struct home_work *work);
+/* What it has read is answered, or for nothing. */
+void home_rows_clear(struct worker *w, struct home_work *work);
 /* Heard of: its lease begins anew. */
 void home_heard(struct worker *w, struct home_space *s, struct home_work *work);
 /* A work and a status word for a try, RUNNING; NULL: there is none. */
@@ -149,6 +160,8 @@ uint32_t home_word(enum table_word word);
 /* Goes on with its items; LOTUS_OK: all are done, their rows in work->rows. LOTUS_WORDS: it waits,
  * or has had its turn, and is woken. */
 uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *work);
+/* Whether its coordinator has too much to consume for it to go on. */
+bool home_behind(const struct worker *w, const struct home_work *work);
 /* The work is to be gone on with in the next poll. Any worker. */
 void home_wake(struct worker *owner, struct home_space *s, struct home_work *work);
 

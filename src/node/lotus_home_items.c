@@ -27,15 +27,31 @@ void home_wake(struct worker *owner, struct home_space *s, struct home_work *wor
     worker_poke(owner);
 }
 
-/* False: the answer would be too long. */
-static bool add_row(struct home_work *work, const struct lotus_row *row)
+/* P11: who has read the most that is not answered may go on, and so comes to an end. */
+static bool has_room(struct worker *w, struct home_work *work, uint32_t bytes)
+{
+    struct lotus_home *home = w->lotus_home;
+    if (home->read + bytes > HOME_READ_MAX && home->most == NULL) {
+        home->most = work;
+    }
+    return home->read + bytes <= HOME_READ_MAX || home->most == work;
+}
+
+/* LOTUS_OK, or TOOBIG: the answer would be too long; BUSY: there is no room for it now. */
+static uint32_t add_row(struct worker *w, struct home_work *work, const struct lotus_row *row)
 {
     uint32_t bytes = lotus_row_bytes(row);
     if (bytes > MSG_VALUE_MAX - work->rows.n) {
-        return false;
+        return LOTUS_TOOBIG;
+    }
+    if (!has_room(w, work, bytes)) {
+        return LOTUS_BUSY;
     }
     (void)lotus_row_put(buffer_add(&work->rows, bytes), row);
-    return true;
+    work->read += bytes;
+    w->lotus_home->read += bytes;
+    w->moved += bytes;
+    return LOTUS_OK;
 }
 
 /* The value that comes after this one: it arrives while this one is copied. */
@@ -106,7 +122,7 @@ static uint32_t run_point(struct worker *w, struct home_space *s, struct home_wo
     w->stats.home_read += values && (row.flags & LOTUS_ROW_ABSENT) == 0;
     w->stats.home_hints += item->hint != 0;
     w->stats.home_hints_good += item->hint != 0 && item->hint == row.hint;
-    return add_row(work, &row) ? LOTUS_OK : LOTUS_TOOBIG;
+    return add_row(w, work, &row);
 }
 
 /* ---- Ranges ---- */
@@ -130,7 +146,7 @@ static uint32_t scan_on(struct worker *w, struct home_space *s, struct home_work
 {
     for (bool more = true;;) {
         struct lotus_row row = {.flags = 0};
-        if (work->met++ == HOME_ROWS_MAX) {
+        if (work->met++ == HOME_ROWS_MAX || w->moved >= MOVED_MAX) {
             home_wake(w, s, work);
             return LOTUS_WORDS;
         }
@@ -140,8 +156,8 @@ static uint32_t scan_on(struct worker *w, struct home_space *s, struct home_work
             return word;
         }
         w->stats.home_read++;
-        if (!add_row(work, &row)) {
-            return LOTUS_TOOBIG;
+        if ((word = add_row(w, work, &row)) != LOTUS_OK) {
+            return word;
         }
     }
 }
@@ -161,22 +177,51 @@ static uint32_t run_range(struct worker *w, struct home_space *s, struct home_wo
     return word;
 }
 
-uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *work)
+/* ---- Items ---- */
+
+bool home_behind(const struct worker *w, const struct home_work *work)
+{
+    const struct home_name *name = &work->t->name;
+    return lanes_kept(w, name->node, (uint8_t)lotus_slot_worker(name->slot)) > HOME_BEHIND_MAX;
+}
+
+/* P11: it reads nothing more for now. Who is wounded goes on, and so hears of it. */
+static bool rests(struct worker *w, struct home_space *s, struct home_work *work)
+{
+    if (work->behind) {
+        list_remove(&work->link);
+    }
+    work->behind =
+        home_behind(w, work) && lotus_table_state(s->table, &work->holder) != TRY_WOUNDED;
+    if (!work->behind && w->moved >= MOVED_MAX) {
+        home_wake(w, s, work);
+        return true;
+    }
+    return work->behind;
+}
+
+static uint32_t run_item(struct worker *w, struct home_space *s, struct home_work *work)
 {
     static const struct lotus_row end = {.flags = LOTUS_ROW_END};
+    if (rests(w, s, work)) {
+        return LOTUS_WORDS;
+    }
+    prefetch_next(s, work);
+    uint32_t word =
+        (work->item.flags & LOTUS_ITEM_RANGE) != 0 ? run_range(w, s, work) : run_point(w, s, work);
+    return word == LOTUS_OK ? add_row(w, work, &end) : word;
+}
+
+uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *work)
+{
     work->met = 0;
     while (work->open || take_next(work)) {
-        bool range = (work->item.flags & LOTUS_ITEM_RANGE) != 0;
-        prefetch_next(s, work);
-        uint32_t word = range ? run_range(w, s, work) : run_point(w, s, work);
+        uint32_t word = run_item(w, s, work);
         if (word == LOTUS_WORDS) {
             keep(work);
         }
         if (word != LOTUS_OK) {
             return word;
-        }
-        if (!add_row(work, &end)) {
-            return LOTUS_TOOBIG;
         }
         work->open = false;
         w->stats.home_items++;

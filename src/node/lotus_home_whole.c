@@ -24,7 +24,7 @@ static struct lotus_run *take_run(struct worker *w, struct home_space *s)
 
 void home_run_give(struct worker *w, struct lotus_run *r)
 {
-    run_reset(r);
+    run_reset(w, r);
     list_push_front(&w->lotus_home->runs, &r->link);
 }
 
@@ -45,7 +45,8 @@ static bool next_items(struct worker *w, struct home_work *work)
     if (ask_next(w, work->run) == 0) {
         return false;
     }
-    work->items.n = work->rows.n = 0;
+    work->items.n = 0;
+    home_rows_clear(w, work);
     ask_items(w, work->run, self, &work->items);
     work->rest = bytes_of(work->items.at, work->items.n);
     work->kept = true;
@@ -83,7 +84,7 @@ static void evaluate(struct worker *w, struct home_space *s, struct home_try *t)
 }
 
 /* The message's bytes will be gone. */
-static void park(struct worker *w, struct home_work *work)
+static void park(struct worker *w, struct home_space *s, struct home_work *work)
 {
     struct lotus_run *r = work->run;
     if (!r->own_bytes) {
@@ -91,7 +92,7 @@ static void park(struct worker *w, struct home_work *work)
         ask_owned(r);
         r->own_bytes = true;
     }
-    home_parked(w, work);
+    home_parked(w, s, work);
 }
 
 void home_whole_go_on(struct worker *w, struct home_space *s, struct home_try *t)
@@ -102,7 +103,7 @@ void home_whole_go_on(struct worker *w, struct home_space *s, struct home_try *t
         int err = HK_OK;
         uint32_t word = home_items(w, s, work);
         if (word == LOTUS_WORDS) {
-            park(w, work);
+            park(w, s, work);
             return;
         }
         if (word != LOTUS_OK) {
@@ -112,6 +113,10 @@ void home_whole_go_on(struct worker *w, struct home_space *s, struct home_try *t
         bool whole = rows_take(w, work->run, w->node->config.self,
                                bytes_of(work->rows.at, work->rows.n), &err);
         HK_ASSERT(whole);
+        if (err == HK_ERR_BUSY) {
+            home_refuse(w, s, t, LOTUS_MSG_DONE, LOTUS_BUSY);
+            return;
+        }
         err = err != HK_OK ? err : rows_more(w, work->run, &more);
         if (err != HK_OK || (more && !next_items(w, work))) {
             home_refuse(w, s, t, LOTUS_MSG_DONE, LOTUS_TOOBIG);

@@ -7,20 +7,40 @@
 #include "base/assert.h"
 
 #define VALUES_MAX (1u << 30)          /* bytes that one try may bring here */
+#define BROUGHT_MAX (256u << 20)       /* ... and all of a worker; what comes beyond is BUSY */
 #define MET_MAX (4u * TXN_SCANNED_MAX) /* rows that its ranges may meet, over and over */
 
 /* ---- What comes ---- */
 
-static bool keep(struct lotus_run *r, struct bytes b, uint32_t *at_out)
+void rows_forget(struct worker *w, struct lotus_run *r)
 {
-    if (b.n > VALUES_MAX - r->values.n) {
-        return false;
-    }
-    *at_out = r->values.n;
+    struct lotuses *l = w->lotus;
+    l->brought -= r->values.n;
+    l->most = l->most != r ? l->most : NULL;
+    r->values.n = 0;
+}
+
+static uint32_t keep(struct worker *w, struct lotus_run *r, struct bytes b)
+{
+    uint32_t at = r->values.n;
     if (b.n > 0) {
         memcpy(buffer_add(&r->values, b.n), b.at, b.n);
     }
-    return true;
+    w->lotus->brought += b.n;
+    return at;
+}
+
+/* Of all that have brought too much one may go on, and so comes to an end. */
+static int room(struct worker *w, struct lotus_run *r, uint64_t n)
+{
+    struct lotuses *l = w->lotus;
+    if (n > VALUES_MAX - r->values.n) {
+        return HK_ERR_TOOBIG;
+    }
+    if (l->brought + n > BROUGHT_MAX && l->most == NULL) {
+        l->most = r;
+    }
+    return l->brought + n <= BROUGHT_MAX || l->most == r ? HK_OK : HK_ERR_BUSY;
 }
 
 static void note_hint(struct worker *w, struct lotus_run *r, uint32_t i, uint64_t hint)
@@ -48,18 +68,21 @@ static bool take_point(struct worker *w, struct lotus_run *r, uint32_t i, struct
         !lotus_row_take(rest, &end) || (end.flags & LOTUS_ROW_END) == 0) {
         return false;
     }
-    if (!keep(r, row.value, &p->value_at)) {
-        *err_out = HK_ERR_TOOBIG;
+    int err = room(w, r, row.value.n);
+    if (err == HK_OK) {
+        p->value_at = keep(w, r, row.value);
+        p->value_n = row.value.n;
+    } else {
+        *err_out = err;
     }
-    p->value_n = row.value.n;
     p->version = row.version;
     p->flags = row.flags;
     note_hint(w, r, i, row.hint);
     return true;
 }
 
-static bool take_met(struct lotus_run *r, uint32_t span, uint8_t from, const struct lotus_row *row,
-                     int *err_out)
+static bool take_met(struct worker *w, struct lotus_run *r, uint32_t span, uint8_t from,
+                     const struct lotus_row *row, int *err_out)
 {
     struct lotus_met met = {.version = row->version,
                             .key_n = row->key.n,
@@ -72,19 +95,21 @@ static bool take_met(struct lotus_run *r, uint32_t span, uint8_t from, const str
     if ((row->flags & LOTUS_ROW_ABSENT) != 0) {
         return false;
     }
-    if (r->met_n == MET_MAX || !keep(r, row->key, &met.key_at) ||
-        !keep(r, row->value, &met.value_at)) {
-        *err_out = HK_ERR_TOOBIG;
+    int err = r->met_n == MET_MAX ? HK_ERR_TOOBIG : room(w, r, (uint64_t)row->key.n + row->value.n);
+    if (err != HK_OK) {
+        *err_out = err;
         return true;
     }
+    met.key_at = keep(w, r, row->key);
+    met.value_at = keep(w, r, row->value);
     memcpy(buffer_add(&r->meetings, (uint32_t)sizeof met), &met, sizeof met);
     r->met = (void *)r->meetings.at;
     r->met_n++;
     return true;
 }
 
-static bool take_span(struct lotus_run *r, uint32_t span, uint8_t from, struct bytes *rest,
-                      int *err_out)
+static bool take_span(struct worker *w, struct lotus_run *r, uint32_t span, uint8_t from,
+                      struct bytes *rest, int *err_out)
 {
     struct lotus_span *s = &r->spans[span];
     struct lotus_row row;
@@ -96,7 +121,7 @@ static bool take_span(struct lotus_run *r, uint32_t span, uint8_t from, struct b
         if ((row.flags & LOTUS_ROW_END) != 0) {
             break;
         }
-        if (!take_met(r, span, from, &row, err_out)) {
+        if (!take_met(w, r, span, from, &row, err_out)) {
             return false;
         }
         n++;
@@ -115,7 +140,7 @@ bool rows_take(struct worker *w, struct lotus_run *r, uint8_t from, struct bytes
         }
     }
     for (uint32_t i = 0; i < r->spans_n; i++) {
-        if (nodeset_has(r->spans[i].asked, from) && !take_span(r, i, from, &rest, err_out)) {
+        if (nodeset_has(r->spans[i].asked, from) && !take_span(w, r, i, from, &rest, err_out)) {
             return false;
         }
     }
@@ -364,12 +389,11 @@ int rows_record(struct worker *w, struct lotus_run *r, nodeset *written_out)
     return HK_OK;
 }
 
-bool rows_answers(struct lotus_run *r, struct bytes rest)
+bool rows_answers(struct worker *w, struct lotus_run *r, struct bytes rest)
 {
     struct evaluation *e = &r->evaluation;
-    uint32_t at;
-    r->values.n = 0;
-    return keep(r, rest, &at) &&
-           lotus_answers_take(bytes_of(r->values.at + at, rest.n), e->request.ops_n, &e->verdict,
+    rows_forget(w, r);
+    uint32_t at = keep(w, r, rest); /* it has taken effect: there is room for it */
+    return lotus_answers_take(bytes_of(r->values.at + at, rest.n), e->request.ops_n, &e->verdict,
                               e->answers, e->versions);
 }

@@ -92,6 +92,8 @@ struct lotuses {
     struct buffer out;
     struct lotus_group *groups; /* by node (lotus_batch.c); NULL: no space batches */
     uint32_t active;            /* runs whose tries ask, or prepare */
+    uint64_t brought;       /* bytes of all runs' values, and of those at the home; bounded ... */
+    struct lotus_run *most; /* ... but for this one's, if any */
     struct hints hints[SPACES_MAX];
     void *hints_memory[SPACES_MAX];
     uint64_t number;          /* the last PREPARE's */
@@ -105,7 +107,7 @@ struct lotuses {
 /* ---- lotus_ask.c ---- */
 
 /* What was brought is forgotten, and memory given back that only a large one needs; all memory. */
-void run_reset(struct lotus_run *r);
+void run_reset(struct worker *w, struct lotus_run *r);
 void run_free(struct lotus_run *r);
 
 /* The request's ranges and locks, once. HK_ERR_TOOBIG. */
@@ -144,7 +146,7 @@ uint64_t groups_due(const struct worker *w);
 /* ---- lotus_rows.c ---- */
 
 /* Takes what EXECUTED has brought. False: it is not what was asked for. HK_ERR_TOOBIG in err_out:
- * it is too much. */
+ * it is too much; HK_ERR_BUSY: it is too much as long as others have what they have brought. */
 bool rows_take(struct worker *w, struct lotus_run *r, uint8_t from, struct bytes rest,
                int *err_out);
 /* All that was asked for is here: whether more must be (it is due then). HK_ERR_TOOBIG. */
@@ -154,6 +156,8 @@ int rows_evaluate(struct worker *w, struct lotus_run *r);
 /* What changes, packed for its servers. HK_ERR_TOOBIG: for one of them it is too much. */
 int rows_record(struct worker *w, struct lotus_run *r, nodeset *written_out);
 /* What a server has answered to WHOLE. */
-bool rows_answers(struct lotus_run *r, struct bytes rest);
+bool rows_answers(struct worker *w, struct lotus_run *r, struct bytes rest);
+/* What was brought is forgotten. */
+void rows_forget(struct worker *w, struct lotus_run *r);
 
 #endif

@@ -334,6 +334,7 @@ struct poll_result worker_poll(struct worker *w, uint64_t now_us, uint32_t max_e
         own_poll(w);
         txn_poll(w);
     }
+    moved_much = moved_much || w->moved >= MOVED_MAX;
     if (w->lotus != NULL) {
         lotus_home_poll(w);
         lotus_poll(w);

@@ -119,8 +119,9 @@ void conn_no_order_error(struct resp_conn *conn)
 
 /* Redis's own texts all mean that nothing changed. */
 #define TOO_WIDE                                                                                   \
-    "ERR the range is too large for one step, which meets at most 65535 keys and 64 MiB: give a "  \
-    "LIMIT; nothing changed"
+    "ERR the range is too large for one step, which meets at most 65535 keys and 64 MiB, "         \
+    "counting "                                                                                    \
+    "up to LIMIT at each memory server: give a LIMIT, or a smaller one; nothing changed"
 
 static const char *operation_text(int error, uint8_t op_kind)
 {

@@ -370,6 +370,11 @@ void multi_answer(struct resp_conn *conn, const struct resp_flight *flight,
     }
 }
 
+/* A transaction's time is over, whatever it was that took so long. */
+#define TOO_LATE                                                                                   \
+    "TRYAGAIN others worked with these keys all the time, or it is more than can be done in time " \
+    "now; nothing changed"
+
 void multi_error(struct resp_conn *conn, const struct answer *answer, uint8_t op_kind)
 {
     struct resp_out *out = &conn->out;
@@ -384,7 +389,7 @@ void multi_error(struct resp_conn *conn, const struct answer *answer, uint8_t op
                             "than 1024 keys; nothing changed");
         break;
     case HK_ERR_BUSY:
-        resp_out_error(out, "TRYAGAIN others worked with these keys all the time; nothing changed");
+        resp_out_error(out, TOO_LATE);
         break;
     default:
         conn_answer_error(conn, answer, op_kind, false);

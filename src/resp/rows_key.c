@@ -62,7 +62,7 @@ const struct resp_command resp_command_delrange = {
     .since = "0.1.0",
     .complexity = "O(log(N) + M), M the keys that it deletes",
     .summary = "Deletes the keys between two bounds; needs a space whose keys have an order.",
-    .arguments = "start end [LIMIT count]",
+    .arguments = "min max [LIMIT count]",
 };
 
 const struct resp_command resp_command_exists = {
@@ -234,7 +234,7 @@ const struct resp_command resp_command_range = {
     .complexity = "O(log(N) + M), M the keys that it answers",
     .summary =
         "Answers keys and values between two bounds, in order; needs a space whose keys have one.",
-    .arguments = "start end [LIMIT count] [REV]",
+    .arguments = "min max [LIMIT count] [REV]",
 };
 
 const struct resp_command resp_command_rangecount = {
@@ -247,7 +247,7 @@ const struct resp_command resp_command_rangecount = {
     .complexity = "O(log(N) + M), M the keys that it counts",
     .summary =
         "Answers how many keys are between two bounds; needs a space whose keys have an order.",
-    .arguments = "start end",
+    .arguments = "min max",
 };
 
 const struct resp_command resp_command_rename = {

@@ -201,7 +201,8 @@ static void test_errors(void **state)
     rig.fail_with = HK_ERR_TOOBIG;
     rig_expect(&rig, "RANGE - +",
                "-ERR the range is too large for one step, which meets at most 65535 keys and 64 "
-               "MiB: give a LIMIT; nothing changed\r\n");
+               "MiB, counting up to LIMIT at each memory server: give a LIMIT, or a smaller one; "
+               "nothing changed\r\n");
     rig.fail_at = 2;
     rig.fail_with = HK_ERR_LOSTSLOT;
     rig_expect_begin(&rig, "RANGE - +", "-LOSTSLOT 0 the node that had the keys of this slot");

@@ -218,7 +218,8 @@ static void test_exec_fails(void **state)
         {HK_ERR_UNAVAILABLE, "-CLUSTERDOWN this node has no majority behind it; nothing changed"},
         {HK_ERR_UNKNOWN, "-UNKNOWN the outcome is not known: the change may or may not have been "
                          "made"},
-        {HK_ERR_BUSY, "-TRYAGAIN others worked with these keys all the time; nothing changed"},
+        {HK_ERR_BUSY, "-TRYAGAIN others worked with these keys all the time, or it is more than "
+                      "can be done in time now; nothing changed"},
         {HK_ERR_TOOBIG, "-ERR the transaction is too large: it writes more than 64 MiB, or more "
                         "than 1024 keys; nothing changed"},
         {HK_ERR_LOSTSLOT, "-LOST the nodes that had this key are gone, and the key with them; "
