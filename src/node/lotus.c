@@ -189,7 +189,11 @@ static int lotus_take(struct worker *w, struct call *c, const struct txn_request
     if (!names_rows(&r->evaluation)) {
         return HK_ERR_INVALID;
     }
-    c->update = txn_updates(&r->evaluation.request);
+    const struct evaluation *e = &r->evaluation;
+    for (uint32_t i = 0; request != NULL && i < e->objects_n; i++) {
+        hot_note(w->hot[r->space], e->objects[i].key, e->objects[i].hash, w->now_us);
+    }
+    c->update = txn_updates(&e->request);
     return ask_prepare(r);
 }
 

@@ -374,14 +374,43 @@ static void expired_rows_are_absent(void **state)
     }
 }
 
+static void note_hot(void *context, struct bytes key, uint64_t rate)
+{
+    uint64_t *rates = context;
+    assert_true(key.n == 1 && key.at[0] >= 'a' && key.at[0] <= 'c');
+    rates[key.at[0] - 'a'] = rate;
+}
+
+/* HOTKEYS: one operation for each key of a list, as for a command over one. */
+static void keys_of_lists_are_counted(void **state)
+{
+    struct lotus_config lotus = {.lock.policy = LOCK_WOUND_WAIT};
+    struct cluster_config config = config_of(2, 1, &lotus);
+    uint64_t rates[3] = {0};
+    (void)state;
+    config.hot.sample = 1;
+    struct cluster *c = cluster_create(&config);
+    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
+    struct op ops[] = {{.kind = OP_GET, .key = text("a")}, {.kind = OP_GET, .key = text("b")}};
+    for (uint32_t i = 0; i < 100; i++) {
+        assert_int_equal(transact(c, 0, ops, 2, 0).kind, ANSWER_OK);
+        (void)call(c, 0, OP_GET, "c", "");
+    }
+    assert_int_equal(node_hotkeys(cluster_node(c, 0), 0, cluster_now(c), 10, note_hot, rates),
+                     HK_OK);
+    assert_true(rates[2] > 0);
+    assert_int_equal(rates[0], rates[2]);
+    assert_int_equal(rates[1], rates[2]);
+    cluster_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_operations_anywhere), cmocka_unit_test(values_large_and_too_large),
         cmocka_unit_test(lists_over_several_servers), cmocka_unit_test(watches_hold_or_not),
         cmocka_unit_test(ranges_over_all_servers),    cmocka_unit_test(phantoms_end_watched_ranges),
-        cmocka_unit_test(expired_rows_are_absent),
-
+        cmocka_unit_test(expired_rows_are_absent),    cmocka_unit_test(keys_of_lists_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
