@@ -426,6 +426,34 @@ int record_read_head(const struct records *records, struct store_thread *thread,
     return read_up_to(records, thread, hint, key, buffer, most, most, head_out);
 }
 
+int record_key(const struct records *records, struct store_thread *thread, uint64_t hint,
+               void *buffer, struct bytes *key_out)
+{
+    HK_CHECK(epoch_is_online(&records->store->epoch, thread->slot));
+    (void)thread;
+    struct record_cell cell;
+    uint64_t version;
+    if (!record_cell_at(records, hint_slot(hint), &cell)) {
+        return HK_ERR_NOTFOUND;
+    }
+    for (uint32_t turns = 0; read_version(&cell, hint, &version); spin_wait(&turns)) {
+        struct record *r = cell.record;
+        uint32_t n = (uint32_t)(word_load(&r->lengths) & LENGTHS_KEY_MASK);
+        bool out = n > RECORD_KEY_INLINE;
+        uint32_t words = out ? 1 : key_words(n);
+        /* A cell that begins another life may look as if it had a key that is too long for it. */
+        for (uint32_t i = 0; i < words && RECORD_HEADER_WORDS + i < cell.words; i++) {
+            ((uint64_t *)buffer)[i] = word_load(&record_words(r)[i]);
+        }
+        if (version_same(r, version)) {
+            const uint8_t *at = out ? blob_at(blob_of(*(uint64_t *)buffer)) : buffer;
+            *key_out = bytes_of(at, n);
+            return HK_OK;
+        }
+    }
+    return HK_ERR_NOTFOUND;
+}
+
 bool record_fits(const struct records *records, uint64_t hint, uint32_t key_bytes, uint32_t bytes)
 {
     struct record_cell cell;

@@ -59,6 +59,12 @@ int record_read_head(const struct records *records, struct store_thread *thread,
                      struct bytes key, void *buffer, uint32_t most, struct bytes *head_out)
     __attribute__((warn_unused_result));
 
+/* The key of the record that a hint names: copied to buffer (RECORD_KEY_INLINE bytes, aligned to
+ * 8), or, a longer one, in place, good until the thread's next store_quiescent.
+ * HK_ERR_NOTFOUND: the hint is of no record. */
+int record_key(const struct records *records, struct store_thread *thread, uint64_t hint,
+               void *buffer, struct bytes *key_out) __attribute__((warn_unused_result));
+
 /* Brings the cell that a hint names, if it names one, towards the cache: its beginning, or also
  * what stands of the value in it. */
 void record_prefetch(const struct records *records, uint64_t hint, bool value);
