@@ -73,6 +73,7 @@ enum slots_code {
     SLOTS_PURGED, /* under the map of version `ts` nothing is left here of any emptying slot */
     SLOTS_LEAVE,  /* this member wants to leave: EFF_LEFT when it is the home of nothing */
     SLOTS_EMPTY,  /* the operator gives up all lost slots */
+    SLOTS_LOST,   /* rows of slot `ts`, which is at home here, are lost */
     SLOTS_HOT,    /* `ts` 1: the hot set is about to change, 0: it is not. The leader's */
 };
 

@@ -203,6 +203,7 @@ static void on_leader_says(struct homes_step *s)
     case HOMES_MOVED:
     case HOMES_PURGED:
     case HOMES_WISH:
+    case HOMES_LOSE:
     case HOMES_KINDS:
         HK_ASSERT(false && "not a leader's");
     }
@@ -226,6 +227,7 @@ static void on_message(struct homes_step *s)
     case HOMES_MOVED:
     case HOMES_PURGED:
     case HOMES_WISH:
+    case HOMES_LOSE:
         if (homes_leads(s)) {
             homes_lead_message(s);
         } else {
@@ -279,6 +281,14 @@ static void on_slots(struct homes_step *s)
         } else if (homes_leads(s)) {
             h->empty = true;
             h->look = true;
+        }
+        break;
+    case SLOTS_LOST:
+        if (homes_leads(s)) {
+            homes_note_lost(s, event->self, (uint32_t)event->ts);
+        } else if (follows) {
+            homes_send(s, HOMES_LOSE, leader, 0, 0);
+            s->fx->e[s->fx->n - 1].slot = (uint32_t)event->ts;
         }
         break;
     case SLOTS_HOT:
@@ -366,6 +376,7 @@ static void on_view(struct homes_step *s)
     h->moved = 0;
     h->purged = 0;
     h->empty = false;
+    h->lose = false;
     h->look = false;
     h->phase = HOMES_OUT;
     if (!nodeset_has(s->view->live, self)) {

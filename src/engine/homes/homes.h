@@ -25,6 +25,7 @@ enum homes_kind {
     HOMES_PURGED,
     HOMES_WISH,
     HOMES_FREE,
+    HOMES_LOSE,
     HOMES_KINDS,
 };
 extern const char *const homes_kind_names[HOMES_KINDS];
@@ -107,14 +108,16 @@ struct homes {
     bool empty;  /* the operator's wish */
     bool moving; /* a slot of map is MOVING */
     nodeset heard, have;
-    nodeset computers;      /* members that take no slots */
-    nodeset leavers, freed; /* members that want to leave; those that were told that they may */
-    nodeset moved, purged;  /* have said so of what moves, or is emptied, now */
-    uint64_t announced;     /* version of next while it is announced */
-    uint64_t fetched;       /* version that was asked for */
-    uint64_t moves_since;   /* version by which the moves under way began, at the latest */
-    uint64_t empties_since; /* the same of emptying */
-    uint32_t sent;          /* slots of next below it were announced */
+    nodeset computers;          /* members that take no slots */
+    nodeset leavers, freed;     /* members that want to leave; those that were told that they may */
+    nodeset moved, purged;      /* have said so of what moves, or is emptied, now */
+    bool lose;                  /* a home has lost rows: of these slots */
+    uint8_t losers[HASH_SLOTS]; /* who said so, NODE_NONE: nobody; only if `lose` */
+    uint64_t announced;         /* version of next while it is announced */
+    uint64_t fetched;           /* version that was asked for */
+    uint64_t moves_since;       /* version by which the moves under way began, at the latest */
+    uint64_t empties_since;     /* the same of emptying */
+    uint32_t sent;              /* slots of next below it were announced */
     uint8_t fetch_from;
     uint64_t versions[NODES_MAX]; /* of the members' maps, by STATE */
 };

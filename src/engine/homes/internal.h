@@ -98,12 +98,13 @@ void homes_free_here(struct homes_step *s);
 
 /* ---- lead.c ---- */
 void homes_lead_view(struct homes_step *s);
-/* STATE, RUN, HAVE, MOVED, PURGED, WISH. */
+/* STATE, RUN, HAVE, MOVED, PURGED, WISH, LOSE. */
 void homes_lead_message(struct homes_step *s);
 void homes_lead_flush(struct homes_step *s);
 /* What a member says, this one or another. */
 void homes_note_moved(struct homes_step *s, uint8_t node, uint64_t version);
 void homes_note_purged(struct homes_step *s, uint8_t node, uint64_t version);
+void homes_note_lost(struct homes_step *s, uint8_t node, uint32_t slot);
 
 /* ---- share.c ---- */
 /* All slots, evenly, in one run each. No takers: they are nobody's. */

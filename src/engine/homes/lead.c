@@ -243,6 +243,19 @@ void homes_note_purged(struct homes_step *s, uint8_t node, uint64_t version)
     h->look = true;
 }
 
+/* S17. */
+void homes_note_lost(struct homes_step *s, uint8_t node, uint32_t slot)
+{
+    struct homes *h = s->homes;
+    HK_ASSERT(slot < HASH_SLOTS);
+    if (!h->lose) {
+        memset(h->losers, NODE_NONE, sizeof h->losers);
+        h->lose = true;
+    }
+    h->losers[slot] = node;
+    h->look = true;
+}
+
 static void on_wish(struct homes_step *s)
 {
     struct homes *h = s->homes;
@@ -273,6 +286,9 @@ void homes_lead_message(struct homes_step *s)
         break;
     case HOMES_WISH:
         on_wish(s);
+        break;
+    case HOMES_LOSE:
+        homes_note_lost(s, s->event->from, msg->slot);
         break;
     case HOMES_FETCH:
     case HOMES_MAP:
@@ -392,6 +408,26 @@ static bool finish(struct homes_step *s)
     return any;
 }
 
+/* S17: before moves end, or what is lost would be given to another home as if it were whole. */
+static bool lose(struct homes_step *s)
+{
+    struct homes *h = s->homes;
+    bool any = false;
+    for (uint32_t i = 0; i < HASH_SLOTS && h->lose; i++) {
+        struct slot_home slot = slot_home_unpack(h->next[i]);
+        bool has =
+            slot.state == HOME_STABLE || slot.state == HOME_MOVING || slot.state == HOME_GIVEN;
+        if (h->losers[i] == slot.home && has) {
+            slot.state = HOME_LOST;
+            slot.to = NODE_NONE;
+            h->next[i] = slot_home_pack(slot);
+            any = true;
+        }
+    }
+    h->lose = false;
+    return any;
+}
+
 static bool any_moving(const uint32_t *map)
 {
     for (uint32_t i = 0; i < HASH_SLOTS; i += homes_run_length(map, i)) {
@@ -407,7 +443,8 @@ static bool compose(struct homes_step *s, uint64_t version)
 {
     struct homes *h = s->homes;
     memcpy(h->next, h->map, sizeof h->next);
-    bool any = finish(s);
+    bool any = lose(s);
+    any = finish(s) || any;
     bool emptied = h->empty && homes_empty(h->next, HOME_LOST, stayers(s));
     emptied = homes_empty(h->next, HOME_NONE, stayers(s)) || emptied; /* S13 */
     if (emptied) {

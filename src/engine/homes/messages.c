@@ -6,7 +6,7 @@ const char *const homes_kind_names[HOMES_KINDS] = {
     [HOMES_STATE] = "STATE", [HOMES_FETCH] = "FETCH",   [HOMES_RUN] = "RUN",
     [HOMES_MAP] = "MAP",     [HOMES_HAVE] = "HAVE",     [HOMES_GO] = "GO",
     [HOMES_MOVED] = "MOVED", [HOMES_PURGED] = "PURGED", [HOMES_WISH] = "WISH",
-    [HOMES_FREE] = "FREE",
+    [HOMES_FREE] = "FREE",   [HOMES_LOSE] = "LOSE",
 };
 
 const char *const homes_rule_names[HOMES_RULES] = {
@@ -31,6 +31,7 @@ struct shape {
     bool run;
     bool none;     /* its version may be 0, "no map" */
     bool wish;     /* its version is 0, and it says something */
+    bool slot;     /* its version is 0, and it says which slot */
     uint8_t flags; /* that may be set */
 };
 
@@ -39,6 +40,7 @@ static const struct shape shapes[HOMES_KINDS] = {
     [HOMES_RUN] = {.run = true, .flags = HOMES_F_LAST},
     [HOMES_MAP] = {.run = true, .flags = HOMES_F_LAST | HOMES_F_NOBODY},
     [HOMES_WISH] = {.wish = true, .flags = HOMES_F_LEAVING | HOMES_F_EMPTY},
+    [HOMES_LOSE] = {.slot = true},
 };
 
 /* Whether a home is one that a map may hold. */
@@ -75,7 +77,7 @@ static const char *version_invalid(const struct shape *shape, const struct msg *
                                    enum homes_kind kind)
 {
     uint32_t epoch = homes_version_epoch(m->ts);
-    if (shape->wish) {
+    if (shape->wish || shape->slot) {
         return m->ts != 0 ? "a version where none belongs" : NULL;
     }
     if (epoch == 0 && !(shape->none && m->ts == 0)) {
@@ -108,7 +110,10 @@ const char *homes_msg_invalid(const struct msg *m, const struct homes_config *co
     if ((m->flags & (HOMES_F_NOBODY | HOMES_F_LAST)) == HOMES_F_NOBODY) {
         return "says who takes slots before the map is complete";
     }
-    if (!shape->run && (m->slot != 0 || m->gen != 0)) {
+    if (shape->slot && (!config->whole || m->slot >= HASH_SLOTS || m->gen != 0)) {
+        return "no such slot";
+    }
+    if (!shape->run && !shape->slot && (m->slot != 0 || m->gen != 0)) {
         return "a run where none belongs";
     }
     const char *why = version_invalid(shape, m, kind);
