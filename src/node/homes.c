@@ -1,5 +1,6 @@
 /* Which node is the home of which slot, as the engine of a space last said (engine_has_map):
  * decided on worker 0, looked at by all. */
+#include "node/lotus.h"
 #include "node/internal.h"
 
 #include <stdlib.h>
@@ -66,6 +67,7 @@ void worker_hand_over(struct worker *control)
             ordered_slots(control, i, SLOTS_LEAVE, 0);
         }
     }
+    lotus_home_leave(control);
 }
 
 bool node_handed_over(const struct node *node)
@@ -80,7 +82,7 @@ bool node_handed_over(const struct node *node)
             return false;
         }
     }
-    return true;
+    return lotus_home_left(node);
 }
 
 void worker_empty_lost(struct worker *control, uint32_t space)

@@ -162,7 +162,8 @@ static bool admissible(struct worker *w, const struct msg *msg, uint32_t *route_
         *route_out = ROUTE_OCC;
         return true;
     }
-    if ((ops->traits & ENGINE_TABLES) != 0 && msg->kind < LOTUS_MSG_MAP) {
+    if ((ops->traits & ENGINE_TABLES) != 0 &&
+        (msg->kind < LOTUS_MSG_MAP || msg->kind >= LOTUS_MSG_STORE)) {
         *route_out = ROUTE_TABLES;
         return true;
     }

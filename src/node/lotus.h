@@ -13,6 +13,14 @@ struct lotus_space {
     struct lotus_config config; /* defaults filled in */
     uint8_t space;
     uint8_t reserved[7];
+
+    /* Where rows can be far (lotus_far.h). Any worker: */
+    _Atomic uint64_t storing;           /* bytes that are on their way to cells */
+    _Atomic uint64_t cells, cell_bytes; /* that are kept here */
+    _Atomic uint64_t recalled;          /* nodeset: members whose cells are to come home */
+    _Atomic uint64_t lost_slots[HASH_SLOTS / 64u]; /* of which a far row is lost, ... */
+    _Atomic bool lost_any;                         /* ... of any */
+    _Atomic bool leaves;                           /* this node does */
 };
 
 /* Messages go through output_message to the worker with the sender's number, to this very worker
@@ -37,6 +45,8 @@ bool lotus_servers(const struct worker *w, uint8_t space, nodeset *servers_out,
                    uint64_t *version_out, uint32_t *lost_out);
 /* At a memory server: whether the slot is here, and at rest. */
 bool lotus_here(const struct worker *w, uint8_t space, uint32_t slot);
+/* Whether rows of the slot belong here, or come here, and nobody moves them away. */
+bool lotus_stays(const struct worker *w, uint8_t space, uint32_t slot);
 
 /* Tries that began before that version of the map, and are not prepared, have kept a slot from
  * moving for too long. Any worker. */
@@ -77,6 +87,10 @@ uint64_t lotus_home_deadline(const struct worker *w);
 /* Whether other workers have woken tries of this one. */
 bool lotus_home_wanted(const struct worker *w);
 void lotus_home_check(const struct worker *w);
+/* This node leaves: cells that others have here are to go home. Worker 0. */
+void lotus_home_leave(struct worker *w);
+/* Whether nobody has cells here. Any thread. */
+bool lotus_home_left(const struct node *n);
 /* Of the tries of that worker whose outcome is open the oldest version of the map by which one
  * began, as of its last poll; none: of the map that it saw then. Any thread. */
 uint64_t lotus_home_oldest(const struct worker *w, uint8_t space);

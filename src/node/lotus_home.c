@@ -20,6 +20,7 @@ static void set_defaults(struct lotus_config *c)
     c->locks_max = c->locks_max != 0 ? c->locks_max : 1u << 20;
     c->try_locks_max = c->try_locks_max != 0 ? c->try_locks_max : 65536;
     c->lease_us = c->lease_us != 0 ? c->lease_us : 5000000;
+    c->far_min = c->far_min != 0 ? c->far_min : 64;
     c->grace_us = c->grace_us != 0 ? c->grace_us : 10000000;
 }
 
@@ -31,6 +32,19 @@ static void table_woken(void *context, uint32_t status, uint64_t generation)
     struct home_space *s = w->lotus_home->spaces[l->space];
     (void)generation; /* the table is asked again */
     home_wake(w, s, &s->works[status % tries_max]);
+}
+
+/* Nobody needs a cell any more: the worker whose thread it is tells who has it. */
+static void table_let_go(void *context, struct store_thread *thread, const struct lotus_far *far)
+{
+    const struct lotus_space *l = context;
+    struct node *n = l->node;
+    for (uint32_t i = 0; i < n->config.workers; i++) {
+        struct worker *w = &n->workers[i];
+        if (w->threads[l->space] == thread) {
+            home_forget(w, l->space, far);
+        }
+    }
 }
 
 int lotus_tables_init(struct node *n, uint8_t space)
@@ -59,6 +73,7 @@ int lotus_tables_init(struct node *n, uint8_t space)
         .store = sp->store,
         .statuses_n = l->config.tries_max * n->config.workers,
         .woken = table_woken,
+        .let_go = table_let_go,
         .context = l,
     };
     err = lotus_table_create(&config, thread, &sp->table);
@@ -126,14 +141,16 @@ static int make_space(struct worker *w, uint8_t space)
     }
     for (uint32_t i = 0; i < config->tries_max; i++) {
         s->works[i].holder.status = w->index * config->tries_max + i;
+        list_init(&s->works[i].fetches);
         list_push_back(&s->free, &s->works[i].link);
     }
-    return HK_OK;
+    return home_far_init(w, s);
 }
 
 static int make_home(struct lotus_home *home)
 {
     list_init(&home->runs);
+    list_init(&home->fetches);
     home->value = aligned_alloc(64, (LOTUS_NEXT_BYTES + 63u) / 64u * 64u);
     home->ops = calloc(TXN_OPS_MAX, sizeof *home->ops);
     home->watches = calloc(TXN_OBJECTS_MAX, sizeof *home->watches);
@@ -172,6 +189,7 @@ static void free_space(struct worker *w, struct home_space *s)
         }
         free(t);
     }
+    home_far_deinit(w, s);
     for (uint32_t i = 0; s->works != NULL && i < s->config->tries_max; i++) {
         buffer_free(&s->works[i].items);
         buffer_free(&s->works[i].rows);
@@ -201,6 +219,7 @@ void lotus_home_deinit(struct worker *w)
         }
     }
     home_runs_free(w);
+    free(home->all_fetches);
     buffer_free(&home->out);
     free(home->value);
     free(home->ops);
@@ -222,6 +241,7 @@ struct home_work *home_work_take(struct home_space *s, struct lock_age age)
     work->doing = HOME_IDLE;
     work->open = work->kept = work->behind = false;
     work->items.n = work->rows.n = 0;
+    work->awaited.id = 0;
     lotus_table_begin(s->table, &work->holder);
     return work;
 }
@@ -240,6 +260,7 @@ void home_work_give(struct worker *w, struct home_space *s, struct home_work *wo
 {
     lotus_scan_end(&work->scan, w->threads[s->space]);
     work->scan = (struct lotus_scan){.found = 0};
+    home_far_drop(w, work);
     work->t = NULL;
     if (work->run != NULL) {
         home_run_give(w, work->run);
@@ -805,11 +826,30 @@ static void take_about(struct worker *w, struct home_space *s, const struct msg 
     home_carry_out(w, s, t, &fx, &(struct home_event){.asker = from});
 }
 
+/* Of far rows: answers are for the asker, the rest for who has the cell. */
+static void take_far(struct worker *w, struct home_space *s, const struct msg *msg, uint8_t from)
+{
+    bool answer = msg->kind == LOTUS_MSG_STORED || msg->kind == LOTUS_MSG_FETCHED;
+    uint32_t worker = answer ? lotus_slot_worker(msg->slot) : lotus_cell_worker(msg->arg);
+    bool here = worker < WORKERS_MAX && worker % w->node->config.workers == w->index;
+    if (!here || s->far == NULL || from == w->node->config.self || lanes_life(w, from) == 0) {
+        w->stats.engine_drops[ENGINE_DROP_INVALID]++;
+    } else if (answer || msg->kind == LOTUS_MSG_RECALL) {
+        home_far_message(w, s, msg, from);
+    } else {
+        home_cells_message(w, s, msg, from);
+    }
+}
+
 void lotus_home_message(struct worker *w, const struct msg *msg, uint8_t from)
 {
     struct home_space *s = w->lotus_home->spaces[msg->space];
     if (from == NODE_NONE || msg->epoch > w->view.epoch) {
         w->stats.engine_drops[from == NODE_NONE ? ENGINE_DROP_SENDER : ENGINE_DROP_EPOCH_NEW]++;
+        return;
+    }
+    if (msg->kind >= LOTUS_MSG_STORE) {
+        take_far(w, s, msg, from);
         return;
     }
     uint32_t worker = lotus_slot_worker(msg->slot);
@@ -874,6 +914,9 @@ void lotus_home_adopt(struct worker *w)
             part_adopt(&t->part, s->config, coordinator_gone(w, &t->name, t->admitted),
                        gone_since(w, s, t->part.others, t->epoch), &fx);
             home_carry_out(w, s, t, &fx, &(struct home_event){.answer = 0});
+        }
+        if (s->far != NULL) {
+            home_far_adopt(w, s);
         }
     }
 }
@@ -982,6 +1025,9 @@ void lotus_home_poll(struct worker *w)
             if (w->index == 0) {
                 home_walk(w, s);
             }
+            if (s->far != NULL) {
+                home_far_poll(w, s);
+            }
         }
     }
     w->moved = most;
@@ -1044,6 +1090,10 @@ uint64_t lotus_home_deadline(const struct worker *w)
             uint64_t walk = w->index == 0 ? home_walk_due(s) : UINT64_MAX;
             due = lease < due ? lease : due;
             due = walk < due ? walk : due;
+            if (s->far != NULL) {
+                uint64_t far = home_far_due(w, s);
+                due = far < due ? far : due;
+            }
         }
     }
     return due;

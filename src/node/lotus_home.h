@@ -36,6 +36,55 @@ enum home_doing {
     HOME_WHOLE,   /* the same, of a WHOLE */
 };
 
+/* A cell's bytes that were asked for: by a work, by the mover, or to bring a row home. */
+enum home_fetch_state { FETCH_FREE, FETCH_SENT, FETCH_HERE, FETCH_GONE };
+struct home_fetch {
+    struct list_link
+        link; /* home_work.fetches, home_space.moving, .homing, or lotus_home.fetches */
+    struct home_work *work; /* or NULL */
+    struct lotus_far far;
+    uint32_t gen;
+    uint8_t state; /* enum home_fetch_state */
+    uint8_t space;
+    uint8_t reserved[2];
+    uint8_t *bytes; /* HERE: far.bytes of them; .homing: the row's key */
+    uint32_t key_n;
+};
+
+/* A row that is being stored, by its key. */
+struct home_store {
+    uint8_t *key;
+    uint32_t key_n;
+    uint32_t gen;
+    uint64_t version;
+    struct lotus_far far;
+};
+#define HOME_STORES 64u
+
+/* What a worker keeps of a space where rows can be far: the owner's side (lotus_far.c), and cells
+ * of others (lotus_cells.c). */
+struct home_far {
+    struct home_store stores[HOME_STORES];
+    uint64_t storing;  /* which of them are under way */
+    uint64_t ids;      /* of cells, so far */
+    uint64_t again_us; /* nothing is stored before */
+    nodeset refused;   /* members that keep no cells, as of this view */
+    nodeset full;      /* ... that had no room, until again_us */
+    uint32_t lives[NODES_MAX];
+    struct list_link moving; /* fetches of the mover; worker 0 */
+    struct list_link homing; /* ... of rows that come home; worker 0 */
+    uint32_t moving_n, homing_n;
+    /* Worker 0: the walk for rows whose cells are gone, or are to come home. */
+    bool walks, walk_begun, walk_again;
+    uint8_t *walk_at;
+    uint32_t walk_n, walk_capacity;
+    uint64_t walk_us; /* not before */
+    uint64_t lost_us; /* lost slots are told again then; worker 0 */
+    bool buries;      /* there are dying cells */
+    struct home_cells *cells[NODES_MAX];
+    struct home_cells *dying;
+};
+
 struct home_work {
     struct list_link link; /* home_space.free, .leases or .behind */
     struct home_try *t;    /* NULL: free */
@@ -54,6 +103,9 @@ struct home_work {
     uint32_t met;  /* rows of ranges in this turn */
     uint32_t read; /* bytes of `rows` that are counted in lotus_home.read */
     uint64_t map;  /* as lotus_head */
+    struct lotus_far awaited; /* id 0: no; else the value of ... */
+    struct lotus_row pending; /* ... this row, whose key is scan.at, or empty */
+    struct list_link fetches;
     struct buffer items;
     struct buffer rows;    /* what is to be answered; PREPARED: what is to be written */
     struct lotus_run *run; /* WHOLE's; or NULL */
@@ -97,6 +149,7 @@ struct home_space {
     uint32_t buckets_n; /* a power of two */
     uint32_t tries_n;
     struct home_peer *peers; /* home_peer_of */
+    struct home_far *far;    /* NULL: rows are near */
     /* The walk for expired rows; worker 0's. */
     uint8_t *walk_at; /* the last key */
     uint32_t walk_n, walk_capacity;
@@ -118,7 +171,11 @@ struct lotus_home {
     struct op *ops;        /* TXN_OPS_MAX */
     struct txn_watch *watches;
     struct buffer out; /* answers */
+    /* Where rows can be far: */
+    struct home_fetch *all_fetches; /* HOME_FETCHES; NULL: nowhere */
+    struct list_link fetches;       /* free ones */
 };
+#define HOME_FETCHES 4096u
 
 /* ---- lotus_home.c ---- */
 /* What becomes of it now: answered by a message of that kind if it says so (0: it cannot), told to
@@ -162,8 +219,48 @@ uint32_t home_word(enum table_word word);
 uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *work);
 /* Whether its coordinator has too much to consume for it to go on. */
 bool home_behind(const struct worker *w, const struct home_work *work);
+/* Behind those that it has. LOTUS_OK, or TOOBIG: the answer would be too long; BUSY: there is no room
+ * for it now. */
+uint32_t home_add_row(struct worker *w, struct home_work *work, const struct lotus_row *row);
 /* The work is to be gone on with in the next poll. Any worker. */
 void home_wake(struct worker *owner, struct home_space *s, struct home_work *work);
+
+/* ---- lotus_far.c: the owner of far rows ---- */
+int home_far_init(struct worker *w, struct home_space *s) __attribute__((warn_unused_result));
+void home_far_deinit(struct worker *w, struct home_space *s);
+/* The row was read, but for its value, which work->holder.far has: home_items' words; LOTUS_OK: the
+ * row is among the work's. */
+uint32_t home_far_row(struct worker *w, struct home_space *s, struct home_work *work,
+                      const struct lotus_row *row);
+/* The same, of the row that is awaited. */
+uint32_t home_far_go_on(struct worker *w, struct home_space *s, struct home_work *work);
+/* FORGET, if the cell is alive. */
+void home_forget(struct worker *w, uint8_t space, const struct lotus_far *far);
+/* What was asked for is not wanted any more. */
+void home_far_drop(struct worker *w, struct home_work *work);
+void home_far_adopt(struct worker *w, struct home_space *s);
+void home_far_poll(struct worker *w, struct home_space *s);
+uint64_t home_far_due(const struct worker *w, const struct home_space *s);
+/* STORED, FETCHED, RECALL. */
+void home_far_message(struct worker *w, struct home_space *s, const struct msg *msg, uint8_t from);
+/* For the mover: the value of a row that is far. */
+enum far_word { FAR_HERE, FAR_COMES, FAR_LOST };
+enum far_word home_far_value(struct worker *w, uint8_t space, struct bytes key,
+                             const struct lotus_far *far, struct bytes *value_out);
+/* ... and it has gone on: that, or (NULL) nothing that it asked for, is wanted any more. */
+void home_far_moved(struct worker *w, uint8_t space, const struct lotus_far *far);
+/* Slots of which far rows are lost: the map's leader hears of them (F7). Worker 0. */
+void home_far_tell_lost(struct worker *w, uint8_t space);
+
+/* ---- lotus_cells.c: cells of others ---- */
+/* STORE, FETCH, FORGET. */
+void home_cells_message(struct worker *w, struct home_space *s, const struct msg *msg,
+                        uint8_t from);
+/* Those of a life that is over go, a few with each poll. */
+void home_cells_gone(struct worker *w, struct home_space *s, uint8_t node);
+/* Whether there may be more to do at once. */
+bool home_cells_poll(struct worker *w, struct home_space *s);
+void home_cells_free(struct worker *w, struct home_space *s);
 
 /* ---- lotus_home_whole.c ---- */
 /* The request (behind the head) begins; then, and whenever it was woken: it goes on. */

@@ -37,8 +37,7 @@ static bool has_room(struct worker *w, struct home_work *work, uint32_t bytes)
     return home->read + bytes <= HOME_READ_MAX || home->most == work;
 }
 
-/* LOTUS_OK, or TOOBIG: the answer would be too long; BUSY: there is no room for it now. */
-static uint32_t add_row(struct worker *w, struct home_work *work, const struct lotus_row *row)
+uint32_t home_add_row(struct worker *w, struct home_work *work, const struct lotus_row *row)
 {
     uint32_t bytes = lotus_row_bytes(row);
     if (bytes > MSG_VALUE_MAX - work->rows.n) {
@@ -122,7 +121,10 @@ static uint32_t run_point(struct worker *w, struct home_space *s, struct home_wo
     w->stats.home_read += values && (row.flags & LOTUS_ROW_ABSENT) == 0;
     w->stats.home_hints += item->hint != 0;
     w->stats.home_hints_good += item->hint != 0 && item->hint == row.hint;
-    return add_row(w, work, &row);
+    if (work->holder.far.id != 0) {
+        return home_far_row(w, s, work, &row);
+    }
+    return home_add_row(w, work, &row);
 }
 
 /* ---- Ranges ---- */
@@ -156,7 +158,9 @@ static uint32_t scan_on(struct worker *w, struct home_space *s, struct home_work
             return word;
         }
         w->stats.home_read++;
-        if ((word = add_row(w, work, &row)) != LOTUS_OK) {
+        word = work->holder.far.id != 0 ? home_far_row(w, s, work, &row)
+                                        : home_add_row(w, work, &row);
+        if (word != LOTUS_OK) {
             return word;
         }
     }
@@ -207,9 +211,12 @@ static uint32_t run_item(struct worker *w, struct home_space *s, struct home_wor
         return LOTUS_WORDS;
     }
     prefetch_next(s, work);
-    uint32_t word =
-        (work->item.flags & LOTUS_ITEM_RANGE) != 0 ? run_range(w, s, work) : run_point(w, s, work);
-    return word == LOTUS_OK ? add_row(w, work, &end) : word;
+    bool range = (work->item.flags & LOTUS_ITEM_RANGE) != 0, awaited = work->awaited.id != 0;
+    uint32_t word = awaited ? home_far_go_on(w, s, work) : LOTUS_OK;
+    if (word == LOTUS_OK && (range || !awaited)) {
+        word = range ? run_range(w, s, work) : run_point(w, s, work);
+    }
+    return word == LOTUS_OK ? home_add_row(w, work, &end) : word;
 }
 
 uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *work)

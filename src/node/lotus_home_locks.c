@@ -68,6 +68,8 @@ bool node_table_stats(const struct node *n, uint32_t space, struct lotus_table_s
     const struct space *s = space_of(n, space);
     if (s != NULL) {
         lotus_table_stats(s->table, stats_out);
+        stats_out->cells = atomic_load_explicit(&s->lotus->cells, memory_order_relaxed);
+        stats_out->cell_bytes = atomic_load_explicit(&s->lotus->cell_bytes, memory_order_relaxed);
     }
     return s != NULL;
 }

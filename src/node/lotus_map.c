@@ -126,6 +126,15 @@ bool lotus_servers(const struct worker *w, uint8_t space, nodeset *servers_out,
            !(left && atomic_load_explicit(&m->foreign_any, memory_order_acquire));
 }
 
+bool lotus_stays(const struct worker *w, uint8_t space, uint32_t slot)
+{
+    struct slot_home home = home_of(w, space, slot);
+    uint8_t self = w->node->config.self;
+    return home.state == HOME_MOVING
+               ? home.to == self
+               : home.home == self && home.state != HOME_EMPTYING && home.state != HOME_LOST;
+}
+
 bool lotus_here(const struct worker *w, uint8_t space, uint32_t slot)
 {
     struct slot_home home = home_of(w, space, slot);

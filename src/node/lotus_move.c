@@ -5,6 +5,7 @@
  *
  *   begin -> [no try is left that began before (M2)] -> walk -> all TAKEN -> finish -> begin ... */
 #include "node/lotus_move.h"
+#include "node/lotus_home.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,9 @@ static void finish(struct worker *w, uint8_t index)
         }
     }
     atomic_store_explicit(&m->foreign_any, m->foreign.n > 0, memory_order_release);
+    if (w->lotus_home->spaces[index]->far != NULL) {
+        home_far_tell_lost(w, index); /* before MOVED, which gives them to others */
+    }
     if (m->moving && m->said_version != m->pass_version) {
         m->said_version = m->pass_version;
         ordered_slots(w, index, SLOTS_MOVED, m->pass_version);
@@ -251,7 +255,8 @@ static bool remember(struct lotus_moves *m, struct bytes key)
 }
 
 /* Whether the walk may go on to the next entry. */
-static bool visit(struct worker *w, uint8_t index, struct lotus_row *row)
+static bool visit(struct worker *w, uint8_t index, struct lotus_row *row,
+                  const struct lotus_far *far)
 {
     struct space *space = &w->node->spaces[index];
     struct lotus_moves *m = space->moves;
@@ -275,10 +280,19 @@ static bool visit(struct worker *w, uint8_t index, struct lotus_row *row)
     struct lotus_parcel *p = parcel_for(w, index, to);
     row->hint = 0;
     row->flags &= KEY_DEADLINE;
+    if (far != NULL && rule_on(space, LOTUS_RULE_FAR_MOVED)) {
+        enum far_word word = home_far_value(w, index, row->key, far, &row->value);
+        if (word != FAR_HERE) {
+            return word == FAR_LOST; /* and its slot with it (F7) */
+        }
+    }
     if (p == NULL || parcel_add(p, row) != ADD_DONE) {
         return false;
     }
     w->stats.moves++;
+    if (far != NULL) {
+        home_far_moved(w, index, far);
+    }
     if (!rule_on(space, LOTUS_RULE_MOVE_KEPT)) {
         (void)lotus_table_remove(space->table, w->threads[index], row->key);
     }
@@ -291,14 +305,18 @@ static void walk(struct worker *w, uint8_t index)
     struct lotus_moves *m = space->moves;
     _Alignas(8) uint8_t buffer[LOTUS_NEXT_BYTES];
     struct lotus_row row;
+    struct lotus_far far;
+    bool near;
     for (uint32_t i = 0; i < STEP_ENTRIES; i++) {
         struct bytes after = m->begun ? bytes_of(m->at, m->at_n) : bytes_of(NULL, 0);
-        if (!lotus_table_next(space->table, w->threads[index], after, !m->begun, buffer, &row)) {
+        if (!lotus_table_next_far(space->table, w->threads[index], after, !m->begun, buffer, &row,
+                                  &far, &near)) {
             m->walked = true;
+            home_far_moved(w, index, NULL);
             return;
         }
         /* The key of an entry that is removed stays readable until this thread is quiescent. */
-        if (!visit(w, index, &row) || !remember(m, row.key)) {
+        if (!visit(w, index, &row, near ? NULL : &far) || !remember(m, row.key)) {
             return;
         }
     }

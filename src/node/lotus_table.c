@@ -19,6 +19,7 @@ static void free_arrays(struct lotus_table *t)
     free(t->locks.requests);
     free(t->locks.statuses);
     free(t->held);
+    near_destroy(t);
     free(t);
 }
 
@@ -63,6 +64,7 @@ int lotus_table_create(const struct lotus_table_config *config, struct store_thr
     memset(t, 0, sizeof(*t));
     t->lotus = *config->lotus;
     t->woken = config->woken;
+    t->let_go = config->let_go;
     t->context = config->context;
     t->store = config->store;
     t->statuses_n = config->statuses_n;
@@ -73,6 +75,9 @@ int lotus_table_create(const struct lotus_table_config *config, struct store_thr
     t->line_keeps = t->line_keeps < 32u ? t->line_keeps : 32u;
     atomic_init(&t->due_us, UINT64_MAX);
     int err = make_arrays(t) ? HK_OK : HK_ERR_NOMEM;
+    if (err == HK_OK && t->lotus.near_max != 0) {
+        err = near_create(t);
+    }
     if (err == HK_OK) {
         err = tree_create(t->store, thread, &t->tree);
     }
@@ -199,6 +204,7 @@ enum table_word lotus_table_item(struct lotus_table *table, struct store_thread 
     if (writes) {
         row_note(table, number, &read);
     }
+    holder_far(table, holder, &read, values);
     row_tell(&read, values, row_out);
     return TABLE_DONE;
 }

@@ -18,6 +18,15 @@ struct lotus_table;
  * value_bytes_max counts them. */
 #define LOTUS_ROW_HEAD 16u
 
+/* The name of a cell that has a row's value (docs/protocols/lotus.md, "far rows"). */
+struct lotus_far {
+    uint64_t id;    /* lotus_cell_id; 0: none */
+    uint32_t life;  /* of the pair of processes, as lanes_life */
+    uint32_t bytes; /* in it */
+    uint8_t node;
+    uint8_t reserved[7];
+};
+
 struct lotus_table_config {
     const struct lotus_config *lotus; /* defaults filled in */
     struct store *store;
@@ -27,6 +36,9 @@ struct lotus_table_config {
      * the one that steps. Only makes a note for the holder's worker: it calls nothing of the
      * table, since of a step that wakes many the last are called under a latch. */
     void (*woken)(void *context, uint32_t status, uint64_t generation);
+    /* Where rows can be far: no row names that cell any more. Under a latch: only makes a note, or
+     * sends. The thread is that of the step. */
+    void (*let_go)(void *context, struct store_thread *thread, const struct lotus_far *far);
     void *context;
 };
 
@@ -44,6 +56,9 @@ struct lotus_holder {
     uint32_t locks;      /* how many */
     uint32_t waits;      /* the request that waits; 0: none */
     uint32_t gap;        /* of a gap, while an insertion into it lasts; 0: none */
+    /* Of the row that the last item or scan read with its value: not id 0: it is there, and what
+     * was read has no more than the 8 bytes of a deadline. */
+    struct lotus_far far;
 };
 
 /* Age set: a try begins. */
@@ -122,6 +137,40 @@ enum table_word lotus_table_write(struct lotus_table *table, struct store_thread
                                   struct lotus_holder *holder, const struct lotus_row *row,
                                   uint64_t now_us);
 
+/* ---- Far rows: where lotus_config.near_max is not 0 ---- */
+
+/* Whether the row is far, and where. A moment's truth. */
+bool lotus_table_is_far(const struct lotus_table *table, struct store_thread *thread,
+                        struct bytes key, uint64_t hint, struct lotus_far *far_out);
+/* If the row, which holder has a lock of, is still far in that cell: its value, which that has, is
+ * near again, and in the cell. Its hint then; 0: it was not, or there is no memory. */
+uint64_t lotus_table_bring(struct lotus_table *table, struct store_thread *thread,
+                           struct lotus_holder *holder, struct bytes key,
+                           const struct lotus_far *far, struct bytes value);
+/* Bytes of values of lotus_config.far_min or more that are near, and how many. Any thread. */
+uint64_t lotus_table_near_bytes(const struct lotus_table *table);
+uint64_t lotus_table_near_rows(const struct lotus_table *table);
+/* One that may make room: of eight that are near the one that was used least; the others' uses are
+ * halved. false: there is none, or it has just changed. A moment's truth; what it points to is in
+ * buffer (LOTUS_NEXT_BYTES, aligned to 8), or in place until store_quiescent. */
+struct lotus_victim {
+    struct bytes key, value;
+    uint64_t version;
+    struct lotus_far far; /* a cell that has the value as well; id 0: none has */
+};
+bool lotus_table_victim(struct lotus_table *table, struct store_thread *thread, void *buffer,
+                        struct lotus_victim *victim_out);
+/* The row becomes far: the cell has the value that it had as of that version. TABLE_REFUSED: it has
+ * another now, or is in a cell that is not this one, or somebody has or waits for its lock (F6);
+ * TABLE_NOMEM. */
+enum table_word lotus_table_let_go(struct lotus_table *table, struct store_thread *thread,
+                                   struct bytes key, uint64_t version, const struct lotus_far *far);
+/* The row names that cell, and no more from here on: it is near, with that value (what the cell
+ * has; looked at only if the row is far). TABLE_WAITS: somebody has or waits for its lock;
+ * TABLE_REFUSED: it does not name that cell; TABLE_NOMEM. */
+enum table_word lotus_table_home(struct lotus_table *table, struct store_thread *thread,
+                                 struct bytes key, const struct lotus_far *far, struct bytes value);
+
 /* The cleaner: looks at up to `most` ghosts that are due; whether there may be more at once. */
 bool lotus_table_clean(struct lotus_table *table, struct store_thread *thread, uint64_t now_us,
                        uint32_t most);
@@ -141,6 +190,10 @@ uint64_t lotus_table_clean_due(const struct lotus_table *table);
  * aligned to 8, for key and value; what is longer is in place, good until store_quiescent. */
 bool lotus_table_next(const struct lotus_table *table, struct store_thread *thread,
                       struct bytes after, bool inclusive, void *buffer, struct lotus_row *row_out);
+/* The same, and which cell has the row's value; id 0: none. *near_out: the row has it as well. */
+bool lotus_table_next_far(const struct lotus_table *table, struct store_thread *thread,
+                          struct bytes after, bool inclusive, void *buffer,
+                          struct lotus_row *row_out, struct lotus_far *far_out, bool *near_out);
 /* Puts a row in without a lock, or takes its entry out: of a slot that nobody else touches.
  * TABLE_WAITS: somebody has a lock of the gap that it comes into (or of the row or gap that goes):
  * again later. The gap may be another slot's, and have been scanned before the slot came here: the

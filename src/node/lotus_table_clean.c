@@ -147,7 +147,11 @@ void unowned_end(struct unowned *u)
 
 enum table_word entry_remove(struct lotus_table *t, struct store_thread *thread, struct bytes key)
 {
-    uint64_t hint;
+    uint64_t hint, buffer[STORE_INLINE_MAX / 8u];
+    struct row_read before;
+    if (t->near != NULL && row_find(t, thread, key, 0, false, buffer, &before)) {
+        near_changed(t, thread, &before, NULL);
+    }
     if (tree_delete(t->tree, thread, key, &hint) == HK_OK) {
         HK_ASSERT(record_free(t->records, thread, hint, key) == HK_OK);
     }
@@ -159,8 +163,8 @@ static enum table_word forget_queue(struct lotus_table *t, struct store_thread *
                                     struct bytes key, struct row_read *read)
 {
     read->head.flags &= ~(uint64_t)ROW_QUEUED;
-    struct record_value value = {.head = bytes_of(&read->head, LOTUS_ROW_HEAD),
-                                 .rest = read->value};
+    struct row_front front = {.head = read->head, .far = read->far};
+    struct record_value value = {.head = row_front(&front), .rest = read->value};
     void *spare = NULL;
     int err = record_write_parts(t->records, thread, read->hint, key, &value, &spare);
     return err == HK_OK ? TABLE_DONE : TABLE_NOMEM;

@@ -9,6 +9,15 @@
 bool lotus_table_next(const struct lotus_table *table, struct store_thread *thread,
                       struct bytes after, bool inclusive, void *buffer, struct lotus_row *row_out)
 {
+    struct lotus_far far;
+    bool near;
+    return lotus_table_next_far(table, thread, after, inclusive, buffer, row_out, &far, &near);
+}
+
+bool lotus_table_next_far(const struct lotus_table *table, struct store_thread *thread,
+                          struct bytes after, bool inclusive, void *buffer,
+                          struct lotus_row *row_out, struct lotus_far *far_out, bool *near_out)
+{
     struct tree_cursor c;
     struct bytes key;
     uint64_t hint;
@@ -18,6 +27,8 @@ bool lotus_table_next(const struct lotus_table *table, struct store_thread *thre
         struct row_read read;
         if (row_find(table, thread, key, hint, true, buffer, &read)) {
             row_tell(&read, true, row_out);
+            *far_out = read.far;
+            *near_out = (read.head.flags & ROW_FAR) == 0;
             /* A longer key is where it stays until the thread is quiescent. */
             if (key.n <= TREE_KEY_INLINE) {
                 memcpy(key_at, key.at, key.n);
@@ -42,7 +53,7 @@ static struct bytes next_of(const struct lotus_table *t, struct store_thread *th
 
 /* A new entry, if nobody has the gap. */
 static enum table_word put_new(struct lotus_table *t, struct store_thread *thread, struct bytes key,
-                               uint64_t hint)
+                               const struct row_read *now)
 {
     struct tree_cursor c, again;
     struct bytes next = next_of(t, thread, key, &c);
@@ -52,7 +63,11 @@ static enum table_word put_new(struct lotus_table *t, struct store_thread *threa
     spin_lock(&b->latch);
     bool gap_free = named_find(b, &name) == NULL || !lotus_rule_on(&t->lotus, LOTUS_RULE_MOVE_GAP);
     if (gap_free && bytes_equal(next_of(t, thread, key, &again), next)) {
-        word = tree_insert(t->tree, thread, key, hint, NULL) == HK_OK ? TABLE_DONE : TABLE_NOMEM;
+        word =
+            tree_insert(t->tree, thread, key, now->hint, NULL) == HK_OK ? TABLE_DONE : TABLE_NOMEM;
+    }
+    if (word == TABLE_DONE) {
+        near_changed(t, thread, NULL, now);
     }
     spin_unlock(&b->latch);
     return word;
@@ -60,13 +75,13 @@ static enum table_word put_new(struct lotus_table *t, struct store_thread *threa
 
 /* Another record for an entry, if nobody has its row. */
 static enum table_word put_over(struct lotus_table *t, struct store_thread *thread,
-                                struct bytes key, uint64_t hint, const struct row_read *old)
+                                struct bytes key, const struct row_read *now,
+                                const struct row_read *old)
 {
     struct unowned u;
     enum table_word word = TABLE_WAITS;
     if (unowned_begin(t, key, false, &u)) {
-        HK_ASSERT(tree_update(t->tree, thread, key, hint, NULL) == HK_OK);
-        HK_ASSERT(record_free(t->records, thread, old->hint, key) == HK_OK);
+        entry_exchange(t, thread, key, old, now);
         word = TABLE_DONE;
     }
     unowned_end(&u);
@@ -76,7 +91,7 @@ static enum table_word put_over(struct lotus_table *t, struct store_thread *thre
 enum table_word lotus_table_put(struct lotus_table *table, struct store_thread *thread,
                                 const struct lotus_row *row)
 {
-    uint64_t buffer[STORE_INLINE_MAX / 8u], hint;
+    uint64_t buffer[STORE_INLINE_MAX / 8u];
     struct row_read old;
     bool absent = (row->flags & LOTUS_ROW_ABSENT) != 0;
     bool found = row_find(table, thread, row->key, 0, false, buffer, &old);
@@ -88,18 +103,19 @@ enum table_word lotus_table_put(struct lotus_table *table, struct store_thread *
     }
     struct row_head head = {.version = row->version,
                             .flags = (row->flags & ~(uint64_t)LOTUS_ROW_END) |
-                                     (absent || queued ? ROW_QUEUED : 0)};
+                                     (absent || queued ? ROW_QUEUED : 0) | near_flags(table, row)};
+    struct row_read now = {.head = head};
     struct record_value value = {.head = bytes_of(&head, LOTUS_ROW_HEAD),
                                  .rest = absent ? bytes_of(NULL, 0) : row->value};
-    int err = record_create_parts(table->records, thread, row->key, &value, &hint);
+    int err = record_create_parts(table->records, thread, row->key, &value, &now.hint);
     enum table_word word = err == HK_OK          ? TABLE_DONE
                            : err == HK_ERR_NOMEM ? TABLE_NOMEM
                                                  : TABLE_TOOBIG;
     if (word == TABLE_DONE) {
-        word = found ? put_over(table, thread, row->key, hint, &old)
-                     : put_new(table, thread, row->key, hint);
+        word = found ? put_over(table, thread, row->key, &now, &old)
+                     : put_new(table, thread, row->key, &now);
         if (word != TABLE_DONE) {
-            record_drop(table->records, thread, hint);
+            record_drop(table->records, thread, now.hint);
         }
     }
     if (word != TABLE_DONE) {
@@ -161,6 +177,8 @@ void lotus_table_stats(const struct lotus_table *table, struct lotus_table_stats
         .looked_again = sums[COUNT_LOOKED_AGAIN],
         .hints_good = sums[COUNT_HINTS_GOOD],
         .hints_stale = sums[COUNT_HINTS_STALE],
+        .near_rows = lotus_table_near_rows(table),
+        .near_bytes = lotus_table_near_bytes(table),
     };
 }
 
@@ -209,6 +227,7 @@ void lotus_table_locks(const struct lotus_table *table, uint32_t most,
 
 struct checked {
     uint64_t entries, ghosts, locks, requests;
+    struct near_sum near;
 };
 
 static const char *entries_broken(const struct lotus_table *t, struct store_thread *thread,
@@ -230,8 +249,9 @@ static const char *entries_broken(const struct lotus_table *t, struct store_thre
         }
         sum->entries++;
         sum->ghosts += ghost;
+        near_met(t, &read, &sum->near);
     }
-    return NULL;
+    return near_broken(t, &sum->near);
 }
 
 static const char *lock_wrong(const struct lotus_table *t, uint32_t bucket, struct named_lock *l,

@@ -3,8 +3,8 @@
 
 #include "node/lotus_table_state.h"
 
-/* A deadline stands behind the head. */
-#define HEAD_AND_DEADLINE (LOTUS_ROW_HEAD + 8u)
+/* Behind the head may stand the name of a cell, then a deadline. */
+#define HEAD_AND_DEADLINE (LOTUS_ROW_HEAD + (uint32_t)sizeof(struct lotus_far) + 8u)
 
 /* False: the hint is of no such row. */
 static bool read_by_hint(const struct lotus_table *t, struct store_thread *thread, struct bytes key,
@@ -19,8 +19,14 @@ static bool read_by_hint(const struct lotus_table *t, struct store_thread *threa
     }
     HK_ASSERT(all.n >= LOTUS_ROW_HEAD);
     memcpy(&read_out->head, all.at, LOTUS_ROW_HEAD);
+    uint32_t head = LOTUS_ROW_HEAD;
+    read_out->far.id = 0;
+    if ((read_out->head.flags & ROW_CELL) != 0) {
+        memcpy(&read_out->far, all.at + head, sizeof read_out->far);
+        head += (uint32_t)sizeof read_out->far;
+    }
     read_out->hint = hint;
-    read_out->value = bytes_of(all.at + LOTUS_ROW_HEAD, all.n - LOTUS_ROW_HEAD);
+    read_out->value = bytes_of(all.at + head, all.n - head);
     return (read_out->head.flags & ROW_COMING) == 0;
 }
 
@@ -39,12 +45,16 @@ bool row_find(const struct lotus_table *t, struct store_thread *thread, struct b
 
 void row_tell(const struct row_read *read, bool values, struct lotus_row *row_out)
 {
-    bool whole = values || (read->head.flags & KEY_DEADLINE) != 0;
+    uint32_t deadline = (read->head.flags & KEY_DEADLINE) != 0 ? 8 : 0;
+    struct bytes value = read->value;
+    if (!values && value.n > deadline) {
+        value.n = deadline;
+    }
     *row_out = (struct lotus_row){
         .flags = (uint8_t)read->head.flags,
         .version = read->head.version,
         .hint = read->hint,
-        .value = whole ? read->value : bytes_of(NULL, 0),
+        .value = value,
     };
 }
 
@@ -177,8 +187,17 @@ static void write_record(struct lotus_table *t, struct store_thread *thread, str
     struct record_value value = value_of(head, row);
     bool moves = (row->flags & LOTUS_ROW_ABSENT) == 0 && outgrows(t, held, row);
     uint64_t hint = moves ? held->fresh : held->hint;
+    struct row_read before, after = {.head = *head, .hint = hint};
+    uint64_t buffer[HEAD_AND_DEADLINE / 8u];
+    if (t->near != NULL) {
+        bool found = read_by_hint(t, thread, row->key, held->hint, false, buffer, &before);
+        HK_ASSERT(found);
+    }
     int err = record_write_parts(t->records, thread, hint, row->key, &value, &held->spare);
     HK_ASSERT(err == HK_OK);
+    if (t->near != NULL) {
+        near_changed(t, thread, &before, &after);
+    }
     if (moves) {
         HK_ASSERT(tree_update(t->tree, thread, row->key, hint, NULL) == HK_OK);
         HK_ASSERT(record_free(t->records, thread, held->hint, row->key) == HK_OK);
@@ -217,7 +236,8 @@ enum table_word lotus_table_write(struct lotus_table *table, struct store_thread
     }
     struct row_head head = {.version = row->version,
                             .flags = (row->flags & ~(uint64_t)LOTUS_ROW_END) |
-                                     ((held->flags & HELD_QUEUED) != 0 ? ROW_QUEUED : 0)};
+                                     ((held->flags & HELD_QUEUED) != 0 ? ROW_QUEUED : 0) |
+                                     near_flags(table, row)};
     write_record(table, thread, held, row, &head);
     held->flags &= (uint8_t) ~(HELD_ABSENT | HELD_RESERVED);
     held->flags |= absent ? HELD_ABSENT : 0;

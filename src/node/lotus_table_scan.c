@@ -155,6 +155,7 @@ static enum table_word pass(struct scanning *s, const struct lotus_look *l,
     if (result) {
         scan->found++;
         scan->ended = scan->found == scan->item.limit;
+        holder_far(s->t, s->h, read, (scan->item.flags & LOTUS_ITEM_KEYS) == 0);
         row_tell(read, (scan->item.flags & LOTUS_ITEM_KEYS) == 0, s->row_out);
         s->row_out->key = dealt_with(scan);
         s->found = true;

@@ -98,13 +98,17 @@ struct holder_line {
 
 _Static_assert(sizeof(struct holder_line) % 64 == 0, "whole cache lines");
 
+struct near_set;
+
 struct lotus_table {
     struct lotus_config lotus;
     void (*woken)(void *context, uint32_t status, uint64_t generation);
+    void (*let_go)(void *context, struct store_thread *thread, const struct lotus_far *far);
     void *context;
     struct store *store;
     struct tree *tree;
     struct records *records;
+    struct near_set *near; /* NULL: no row can be far */
 
     struct bucket *buckets;
     uint32_t buckets_n; /* a power of two */
@@ -226,11 +230,27 @@ _Static_assert(sizeof(struct row_head) == LOTUS_ROW_HEAD, "as it is promised");
 enum row_flag {
     ROW_QUEUED = 0x100, /* the cleaner's queue has it, or a holder that will give it there */
     ROW_COMING = 0x200, /* it will take the place of another record; its hint is no row's yet */
+    ROW_CELL = 0x400,   /* the name of a cell (struct lotus_far) follows the head */
+    ROW_FAR = 0x800,    /* and the value is only there: of it follows the deadline, if it has one */
 };
+/* From this bit on: bytes of the value, if it is near, and rows can be far. */
+#define ROW_NEAR_AT 32u
+
+/* What stands before a row's value, or its deadline. */
+struct row_front {
+    struct row_head head;
+    struct lotus_far far; /* only with ROW_CELL */
+};
+static inline struct bytes row_front(const struct row_front *front)
+{
+    bool cell = (front->head.flags & ROW_CELL) != 0;
+    return bytes_of(front, cell ? (uint32_t)sizeof *front : LOTUS_ROW_HEAD);
+}
 
 struct row_read {
     struct row_head head;
-    uint64_t hint; /* 0: no entry */
+    uint64_t hint;        /* 0: no entry */
+    struct lotus_far far; /* ROW_CELL; else id 0 */
     struct bytes value;
 };
 /* The row under its lock, or a moment's truth; by the hint if that is good. False: there is no
@@ -247,6 +267,46 @@ void held_drop(struct lotus_table *t, struct store_thread *thread, struct held *
  * room: who has its hint from here has the row's. HK_ERR_NOMEM. */
 int ghost_record(struct lotus_table *t, struct store_thread *thread, const struct lotus_item *item,
                  uint64_t *hint_out) __attribute__((warn_unused_result));
+
+/* ---- lotus_table_far.c ---- */
+
+/* HK_ERR_NOMEM. */
+int near_create(struct lotus_table *t) __attribute__((warn_unused_result));
+void near_destroy(struct lotus_table *t);
+/* Flags that say how long a value that is near is; 0 where no row can be far. */
+uint64_t near_flags(const struct lotus_table *t, const struct lotus_row *row);
+/* An entry's record has become another one, or has other flags; before, after: NULL: there was
+ * none, there is none. Its cell is let go if the row does not name it any more. Under the latch of
+ * its lock, or its holder's; before the record of `before` is freed. */
+void near_changed(struct lotus_table *t, struct store_thread *thread, const struct row_read *before,
+                  const struct row_read *after);
+/* The entry's record becomes another one, with all that follows from it; the old one is freed. */
+void entry_exchange(struct lotus_table *t, struct store_thread *thread, struct bytes key,
+                    const struct row_read *before, const struct row_read *after);
+/* A row was read with its value. */
+void near_used(const struct lotus_table *t, uint64_t hint);
+/* The holder has read the row. */
+static inline void holder_far(const struct lotus_table *t, struct lotus_holder *h,
+                              const struct row_read *read, bool values)
+{
+    if (t->near == NULL || !values) {
+        h->far.id = 0;
+        return;
+    }
+    h->far = read->far;
+    if ((read->head.flags & ROW_FAR) == 0) {
+        h->far.id = 0;
+    }
+    if (read->head.flags >> ROW_NEAR_AT != 0) {
+        near_used(t, read->hint);
+    }
+}
+/* NULL, or which invariant is broken: what walks over all entries says what it meets. */
+struct near_sum {
+    uint64_t rows, bytes;
+};
+const char *near_broken(const struct lotus_table *t, const struct near_sum *sum);
+void near_met(const struct lotus_table *t, const struct row_read *read, struct near_sum *sum);
 
 /* ---- lotus_table_clean.c ---- */
 

@@ -353,6 +353,9 @@ struct node_stats {
     uint64_t home_read, home_written; /* rows: values that were handed out, and written */
     uint64_t home_leases, home_expired, home_hints, home_hints_good;
     uint64_t home_doubts, home_outcomes;
+    /* Where rows can be far: values asked for, values stored, rows let go that were in a cell,
+     * cells that were stored for nothing, those that nobody took, rows that were lost. */
+    uint64_t far_fetches, far_stores, far_clean, far_wasted, far_refused, far_lost;
     uint64_t frame_drops[FRAME_DROPS], engine_drops[ENGINE_DROPS], node_drops[NODE_DROPS];
 };
 /* Sums the workers' counters as of their last polls. */
@@ -426,6 +429,8 @@ struct lotus_table_stats {
     uint64_t locks;        /* names that somebody owns or waits for */
     uint64_t requests;     /* owners and waiters */
     uint64_t granted, waited, died, wounded, looked_again, hints_good, hints_stale;
+    uint64_t near_rows, near_bytes; /* where rows can be far: values that are here, ... */
+    uint64_t cells, cell_bytes;     /* ... and cells of others */
 };
 /* Any thread. False: the space's rows are in no tables. */
 bool node_table_stats(const struct node *node, uint32_t space, struct lotus_table_stats *stats_out);

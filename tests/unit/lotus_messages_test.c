@@ -541,7 +541,8 @@ static void test_fixed_fields(void **state)
         begin(&d, (uint8_t)kind);
         bool of_map = kind >= LOTUS_MSG_MAP && kind < LOTUS_MSG_MAP + HOMES_KINDS;
         bool moves = kind == LOTUS_MSG_ROWS || kind == LOTUS_MSG_TAKEN;
-        if (kind == 0 || (kind >= LOTUS_MSG_MAP && !of_map && !moves)) {
+        bool far = kind >= LOTUS_MSG_STORE && kind < LOTUS_MSG_END;
+        if (kind == 0 || (kind >= LOTUS_MSG_MAP && !of_map && !moves && !far)) {
             bad(&d, "unknown kind");
         }
     }
@@ -587,6 +588,50 @@ static void test_map_and_moves(void **state)
     good(&d);
     *d.at++ = 0;
     bad(&d, "more than the message is about");
+}
+
+static void test_cells(void **state)
+{
+    (void)state;
+    static const uint64_t ts_max[] = {0, LOTUS_STOREDS - 1, 0, 1, 0, 0};
+    struct draft d;
+    for (uint8_t kind = LOTUS_MSG_STORE; kind < LOTUS_MSG_END; kind++) {
+        bool named = kind != LOTUS_MSG_RECALL;
+        begin(&d, kind);
+        d.msg.slot = 7;
+        d.msg.gen = 9;
+        if (named) {
+            bad(&d, "a cell without a name");
+            d.msg.arg = lotus_cell_id(3, 0);
+            bad(&d, "a cell without a name");
+            d.msg.arg = lotus_cell_id(3, 1);
+        }
+        good(&d);
+        d.msg.ts = ts_max[kind - LOTUS_MSG_STORE] + 1;
+        bad(&d, "more than the message is about");
+        d.msg.ts = 0;
+        d.msg.key = text("k");
+        bad(&d, "more than the message is about");
+        d.msg.key.n = 0;
+        *d.at++ = 'v';
+        if (kind != LOTUS_MSG_STORE && kind != LOTUS_MSG_FETCHED) {
+            bad(&d, "more than the message is about");
+            continue;
+        }
+        good(&d);
+        d.msg.ts = ts_max[kind - LOTUS_MSG_STORE];
+        if (kind == LOTUS_MSG_FETCHED) {
+            bad(&d, "no cell, and its bytes");
+        }
+    }
+    begin(&d, LOTUS_MSG_MAP + HOMES_LOSE);
+    d.msg = (struct msg){.kind = LOTUS_MSG_MAP + HOMES_LOSE, .epoch = 3, .slot = HASH_SLOTS - 1};
+    good(&d);
+    d.msg.slot = HASH_SLOTS;
+    bad(&d, "no such slot");
+    d.msg.slot = 0;
+    d.msg.ts = UINT64_C(3) << 32;
+    bad(&d, "a version where none belongs");
 }
 
 static void test_between_participants(void **state)
@@ -642,6 +687,7 @@ int main(void)
         cmocka_unit_test(test_answers_that_mean_nothing),
         cmocka_unit_test(test_fixed_fields),
         cmocka_unit_test(test_map_and_moves),
+        cmocka_unit_test(test_cells),
         cmocka_unit_test(test_between_participants),
         cmocka_unit_test(test_rules_have_names),
     };

@@ -36,13 +36,17 @@ const char *const lotus_rule_names[LOTUS_RULES] = {
     [LOTUS_RULE_MOVE_KEPT] = "move_kept",
     [LOTUS_RULE_MOVE_LEFT] = "move_left",
     [LOTUS_RULE_MOVE_BACK] = "move_back",
+    [LOTUS_RULE_FAR_STORED] = "far_stored",
+    [LOTUS_RULE_FAR_LOST] = "far_lost",
+    [LOTUS_RULE_FAR_MOVED] = "far_moved",
 };
 
-/* A try is its coordinator's worker's, and is spoken to by that worker's number; the map is worker
- * 0's. */
+/* A try is its coordinator's worker's, and is spoken to by that worker's number, a cell by that of
+ * its id; the map is worker 0's. */
 static enum engine_route lotus_route(const struct msg *msg)
 {
-    return msg->kind < LOTUS_MSG_MAP ? ROUTE_ANY : ROUTE_WORKER;
+    bool any = msg->kind < LOTUS_MSG_MAP || msg->kind >= LOTUS_MSG_STORE;
+    return any ? ROUTE_ANY : ROUTE_WORKER;
 }
 
 static void lotus_check_key(const struct key_meta *meta, const void *ext)

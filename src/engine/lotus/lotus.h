@@ -46,6 +46,9 @@ enum lotus_rule {
     LOTUS_RULE_MOVE_KEPT,    /* M4 */
     LOTUS_RULE_MOVE_LEFT,    /* M5 */
     LOTUS_RULE_MOVE_BACK,    /* M6; M7 is the map's (slots_lost, slots_given) */
+    LOTUS_RULE_FAR_STORED,   /* F2 */
+    LOTUS_RULE_FAR_LOST,     /* F7 */
+    LOTUS_RULE_FAR_MOVED,    /* F9 */
     LOTUS_RULES
 };
 extern const char *const lotus_rule_names[LOTUS_RULES];
@@ -62,7 +65,10 @@ struct lotus_config {
     uint32_t try_locks_max;  /* ... of one try; 0: 65536 */
     uint64_t lease_us;       /* of a try that is not prepared; 0: 5 s */
     uint64_t grace_us;       /* a ghost stays at least so long; 0: 10 s */
-    uint64_t rules_off;      /* HK_MUTANTS builds only: bits of enum lotus_rule */
+    uint64_t near_max;  /* of a home, bytes of values that it keeps; 0: all. Else homes are nodes
+                                that compute, and the others keep cells */
+    uint32_t far_min;   /* smaller values are always near; 0: 64 bytes */
+    uint64_t rules_off; /* HK_MUTANTS builds only: bits of enum lotus_rule */
 };
 static inline bool lotus_rule_on(const struct lotus_config *config, enum lotus_rule rule)
 {
@@ -115,8 +121,27 @@ enum lotus_kind {
                            ts: version of the sender's map; arg: number; slot, gen: no newer version
                            was forgotten there (N8); value: rows, or none */
     LOTUS_MSG_TAKEN, /* slot: so many rows of ROWS `arg`, from its first on, are there */
-    LOTUS_MSG_END = LOTUS_MSG_MAP + 16
+    /* Of far rows. To the worker that arg, the cell's id, names; answers to the one that slot
+     * does. */
+    LOTUS_MSG_STORE = LOTUS_MSG_MAP + 16, /* value: what the cell is to have */
+    LOTUS_MSG_STORED,                     /* ts: enum lotus_stored */
+    LOTUS_MSG_FETCH,
+    LOTUS_MSG_FETCHED, /* ts: 1: there is no such cell. value: what it has */
+    LOTUS_MSG_FORGET,
+    LOTUS_MSG_RECALL, /* the sender leaves; arg: 0 */
+    LOTUS_MSG_END
 };
+enum lotus_stored { LOTUS_STORED, LOTUS_STORED_NOMEM, LOTUS_STORED_NO_ROLE, LOTUS_STOREDS };
+
+/* Ids of cells: the worker of their owner, and what that has not used. Never 0. */
+static inline uint64_t lotus_cell_id(uint32_t worker, uint64_t number)
+{
+    return (uint64_t)worker << 56 | number;
+}
+static inline uint32_t lotus_cell_worker(uint64_t id)
+{
+    return (uint32_t)(id >> 56);
+}
 
 enum lotus_word {
     LOTUS_OK,

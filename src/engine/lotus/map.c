@@ -11,9 +11,10 @@ void lotus_map_flow(struct slot *mine, const struct event *event, struct effects
     struct lotus_worker *worker = event->worker;
     struct homes_config homes = everywhere;
     HK_ASSERT(mine == NULL);
-    homes.compute = event->role == NODE_ROLE_COMPUTE;
-#ifdef HK_MUTANTS
     const struct lotus_config *config = event->config;
+    bool far = config != NULL && config->near_max != 0;
+    homes.compute = event->role == (far ? NODE_ROLE_MEMORY : NODE_ROLE_COMPUTE);
+#ifdef HK_MUTANTS
     homes.rules_off = config != NULL ? config->rules_off >> LOTUS_RULES : 0;
 #endif
     homes_step(&worker->homes, event, &homes, fx);

@@ -530,7 +530,7 @@ struct shape {
     uint64_t ts_max;
 };
 
-#define KINDS (LOTUS_MSG_TAKEN + 1)
+#define KINDS LOTUS_MSG_END
 
 static const struct shape shapes[KINDS] = {
     [LOTUS_MSG_EXECUTE] = {.known = true, .arg = true, .value = true, .ts_max = UINT64_MAX},
@@ -548,6 +548,12 @@ static const struct shape shapes[KINDS] = {
     [LOTUS_MSG_RESOLVED] = {.known = true, .arg = true, .key = true, .ts_max = 1},
     [LOTUS_MSG_ROWS] = {.known = true, .arg = true, .value = true, .ts_max = UINT64_MAX},
     [LOTUS_MSG_TAKEN] = {.known = true, .arg = true},
+    [LOTUS_MSG_STORE] = {.known = true, .arg = true, .value = true},
+    [LOTUS_MSG_STORED] = {.known = true, .arg = true, .ts_max = LOTUS_STOREDS - 1},
+    [LOTUS_MSG_FETCH] = {.known = true, .arg = true},
+    [LOTUS_MSG_FETCHED] = {.known = true, .arg = true, .value = true, .ts_max = 1},
+    [LOTUS_MSG_FORGET] = {.known = true, .arg = true},
+    [LOTUS_MSG_RECALL] = {.known = true},
 };
 
 static const char *prepare_invalid(const struct msg *msg)
@@ -570,6 +576,11 @@ static const char *about_invalid(const struct msg *msg)
         return "no nonce";
     }
     return msg->arg > UINT16_MAX || (uint8_t)msg->arg >= NODES_MAX ? "no such coordinator" : NULL;
+}
+
+static const char *cell_invalid(const struct msg *msg)
+{
+    return msg->arg << 8 != 0 ? NULL : "a cell without a name";
 }
 
 static const char *value_invalid(const struct msg *msg)
@@ -600,6 +611,13 @@ static const char *value_invalid(const struct msg *msg)
     case LOTUS_MSG_TOLD:
     case LOTUS_MSG_RESOLVED:
         return about_invalid(msg);
+    case LOTUS_MSG_STORE:
+    case LOTUS_MSG_STORED:
+    case LOTUS_MSG_FETCH:
+    case LOTUS_MSG_FORGET:
+        return cell_invalid(msg);
+    case LOTUS_MSG_FETCHED:
+        return msg->ts != 0 && rest.n > 0 ? "no cell, and its bytes" : cell_invalid(msg);
     default:
         return NULL;
     }
