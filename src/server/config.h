@@ -65,6 +65,7 @@ struct config_space {
     uint32_t hints_max; /* of a worker; 0: none */
     uint32_t txns_max;  /* of a memory server's worker */
     uint32_t locks_max, txn_locks_max;
+    uint64_t near_max;   /* bytes of values that a home keeps; 0: all */
     bool async_reads;    /* [H]: reads confirmed by a majority, for clocks that cannot be trusted */
     bool ack_all;        /* O3: ACKs to all */
     uint64_t memory_max; /* bytes; 0: no limit */

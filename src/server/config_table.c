@@ -272,6 +272,13 @@ const struct config_option config_options[] = {
      .min = 64, .max = 1u << 24, .unit = "locks", .engine = "lotus",
      .help = "Locks that one transaction may have at one memory server: one for each key, and two "
              "for each that a range meets. One that wants more is an error."},
+    {SECTION_SPACE, "near_max", CONFIG_SIZE, SPACE_AT(near_max), .standard = "0", .max = 64 * TIB,
+     .engine = "lotus",
+     .help =
+         "Not 0: co-partitioned memory. Slots are then at home at nodes that run transactions "
+         "(`role` not `memory`), each keeps so many bytes of the values that are used most, and "
+         "the others go to nodes that keep memory (`role` not `compute`), until they are asked "
+         "for. Keys, and values below 64 bytes, always stay. The same, 0 or not, on all nodes."},
 };
 
 const uint32_t config_options_n = sizeof config_options / sizeof config_options[0];

@@ -68,6 +68,7 @@ static struct lotus_config lotus_of(const struct config_space *space)
         .try_locks_max = space->txn_locks_max,
         .lease_us = space->txn_lease_ms * UINT64_C(1000),
         .grace_us = space->forget_ms * UINT64_C(1000),
+        .near_max = space->near_max,
     };
 }
 

@@ -61,6 +61,12 @@ static const struct server_figure figures[] = {
     FIGURE("home_hints_good", home_hints_good),
     FIGURE("home_doubts", home_doubts),
     FIGURE("home_outcomes", home_outcomes),
+    FIGURE("far_fetches", far_fetches),
+    FIGURE("far_stores", far_stores),
+    FIGURE("far_clean", far_clean),
+    FIGURE("far_wasted", far_wasted),
+    FIGURE("far_refused", far_refused),
+    FIGURE("far_lost", far_lost),
 #undef FIGURE
 };
 
@@ -88,6 +94,13 @@ void server_tables_info(struct server_worker *w, struct resp_out *t)
                              i, table.rows, table.ghosts, table.locks, table.requests,
                              table.granted, table.waited, table.died, table.wounded,
                              table.looked_again);
+        }
+        if (s->config.spaces[i].exists && s->config.spaces[i].near_max > 0) {
+            server_info_line(t,
+                             "space%" PRIu32 "_far:near_rows=%" PRIu64 ",near_bytes=%" PRIu64
+                             ",near_max=%" PRIu64 ",cells=%" PRIu64 ",cell_bytes=%" PRIu64,
+                             i, table.near_rows, table.near_bytes, s->config.spaces[i].near_max,
+                             table.cells, table.cell_bytes);
         }
     }
 }

@@ -282,6 +282,38 @@ class Policies(unittest.TestCase):
     def test_batches_across(self):
         self._works("batch_across=yes")
 
+    def test_values_at_other_nodes(self):
+        """Two nodes own the keys, the third keeps what they have no room for."""
+        sets = ["node.workers=2", "space 3.engine=lotus", "space 3.near_max=4096"]
+        cluster = harness.Cluster(sets=sets)
+        for number, role in ((1, "compute"), (2, "compute"), (3, "memory")):
+            cluster[number].add_option("node", "role = " + role)
+        with cluster:
+            first, second = select(cluster[1]), select(cluster[2])
+            values = {"far:%02d" % number: b"%d" % number * 300 for number in range(60)}
+            for number, (key, value) in enumerate(values.items()):
+                settle((first, second)[number % 2], "SET", key, value)
+
+            def room():
+                far = [node.info("lotus")["space3_far"] for node in (cluster[1], cluster[2])]
+                near = [int(dict(one.split("=") for one in f.split(","))["near_bytes"]) for f in far]
+                return all(n <= 4096 for n in near)
+
+            harness.wait_until(room, 20, "homes have room")
+            kept = dict(one.split("=") for one in cluster[3].info("lotus")["space3_far"].split(","))
+            self.assertGreaterEqual(int(kept["cells"]), 30)
+            self.assertEqual(int(kept["near_bytes"]), 0)
+            for key, value in values.items():
+                self.assertEqual(settle(second, "GET", key), value)
+            said = settle(first, "RANGE", "far:", "far;")
+            self.assertEqual(dict(zip(said[0::2], said[1::2])),
+                             {key.encode(): value for key, value in values.items()})
+            self.assertEqual(settle(second, "DELRANGE", "far:", "far;"), len(values))
+            harness.wait_until(lambda: "cells=0," in cluster[3].info("lotus")["space3_far"], 20,
+                               "no cell is left")
+            for client in (first, second):
+                client.close()
+
 
 if __name__ == "__main__":
     harness.main()

@@ -304,7 +304,8 @@ static void test_long_line(void **state)
                   "ack_all, memory_max, keys_expected, mode, cache_keys, hot_epoch_ms, "
                   "hot_sample, misses_max, degree, quantum_us, quantum_most_us, pingpong_us, "
                   "backoff_us, forget_ms, repair_ms, moving_max, cc, txn_lease_ms, one_trip, "
-                  "batch_inside, batch_across, hints_max, txns_max, locks_max, txn_locks_max");
+                  "batch_inside, batch_across, hints_max, txns_max, locks_max, txn_locks_max, "
+                  "near_max");
 }
 
 static void test_too_many(void **state)
@@ -582,6 +583,7 @@ static void test_options_of_lotus(void **state)
                              "txn_lease_ms = 700\none_trip = no\nbatch_inside = no\n"
                              "batch_across = yes\nhints_max = 0\ntxns_max = 100\n"
                              "locks_max = 5000\ntxn_locks_max = 70\nforget_ms = 20\n"
+                             "near_max = 2mb\n"
                              "[space 4]\nengine = lotus\n");
     const struct config_space *space = &c->spaces[3];
     assert_string_equal(space->engine, "lotus");
@@ -594,12 +596,14 @@ static void test_options_of_lotus(void **state)
     assert_int_equal(space->locks_max, 5000);
     assert_int_equal(space->txn_locks_max, 70);
     assert_int_equal(space->forget_ms, 20);
+    assert_int_equal(space->near_max, 2097152);
     space = &c->spaces[4];
     assert_int_equal(space->cc, LOCK_WOUND_WAIT);
     assert_int_equal(space->txn_lease_ms, 5000);
     assert_true(space->one_trip && space->batch_inside);
     assert_false(space->batch_across);
     assert_int_equal(space->hints_max, 65536);
+    assert_int_equal(space->near_max, 0);
     assert_int_equal(space->forget_ms, 10000);
     free(c);
     refused("[node]\nid = 1\n[space 3]\nengine = lotus\ncc = wait\n",
