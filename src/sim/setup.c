@@ -512,6 +512,13 @@ static void draw_tables(struct drawing *d, const struct sim_config *config)
         bool computes = chance(&own, 400);
         s->roles[i] = roles && computes && i != server ? NODE_ROLE_COMPUTE : NODE_ROLE_BOTH;
     }
+    if (config->near) {
+        /* Everybody owns, and keeps for the others. */
+        random_init(&own.random, s->seed ^ 0xfa4u);
+        s->lotus.near_max = between(&own, 1, 1000);
+        s->lotus.far_min = 1;
+        memset(s->roles, NODE_ROLE_BOTH, sizeof s->roles);
+    }
     if (config->policy > 0) {
         s->lotus.lock.policy = (uint8_t)(config->policy - 1);
     }

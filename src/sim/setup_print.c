@@ -142,6 +142,9 @@ static void print_tables(const struct setup *s, struct text *to)
              l->across ? ", batches across transactions" : "", l->hints_max, l->tries_max);
     print_ms(to, "lease", l->lease_us);
     print_ms(to, "grace", l->grace_us);
+    if (l->near_max != 0) {
+        text_add(to, ", near %" PRIu64, l->near_max);
+    }
     for (uint32_t i = 0; i < s->machines; i++) {
         if (s->roles[i] == NODE_ROLE_COMPUTE) {
             text_add(to, ", node %u computes", i);

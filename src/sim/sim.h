@@ -74,6 +74,7 @@ struct sim_config {
     bool lanes;            /* for tests: an engine that does without order gets it, and so does
                               not need to send anything again */
     uint32_t death;        /* a case of sim/death.h; 0: none */
+    bool near;             /* lotus: homes have little room for values (lotus_config.near_max) */
     bool tamper;           /* for tests: one read is recorded wrongly, which must be noticed */
     bool waver;            /* for tests: the run has another hash than it should */
     bool trade;  /* for tests: an engine without transactions gets traders, whose deals are single

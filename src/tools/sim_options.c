@@ -77,6 +77,7 @@ enum option_id {
     OPTION_UNTIL,
     OPTION_NO_SHRINK,
     OPTION_LANES,
+    OPTION_NEAR,
     OPTION_TAMPER,
     OPTION_WAVER,
     OPTION_TRACE,
@@ -111,6 +112,7 @@ static const struct option long_options[] = {
     {"until", required_argument, NULL, OPTION_UNTIL},
     {"no-shrink", no_argument, NULL, OPTION_NO_SHRINK},
     {"lanes", no_argument, NULL, OPTION_LANES},
+    {"near", no_argument, NULL, OPTION_NEAR},
     {"tamper", no_argument, NULL, OPTION_TAMPER},
     {"waver", no_argument, NULL, OPTION_WAVER},
     {"trace", no_argument, NULL, OPTION_TRACE},
@@ -340,6 +342,9 @@ static bool parse_smaller(int id, const char *text, struct sim_options *o, bool 
         return true;
     case OPTION_LANES:
         c->lanes = true;
+        return true;
+    case OPTION_NEAR:
+        c->near = true;
         return true;
     case OPTION_TAMPER:
         c->tamper = true;

@@ -20,6 +20,11 @@ at_most stranded $((seeds / 20))
 run 5 $((seeds / 10))
 run 1 $((seeds / 20))
 
+# Homes that have hardly any room: values go to other nodes and come back.
+run 3 $((seeds / 4)) --near
+at_least committed $((seeds * 12))
+at_most stranded $((seeds / 80))
+
 # Without faults nobody is turned away where the oldest always ends (the simulator sees to that), and
 # nobody tries very often.
 run 3 $((seeds / 20)) --faults none --from 9000 --cc no_wait
