@@ -1,6 +1,7 @@
 #include "onesided/txn.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 
@@ -19,6 +20,7 @@ enum request_state {
     REQUEST_AGE,   /* WAIT_DIE: shared; its age is being written there */
     REQUEST_POLL,  /* WAIT_DIE: the lock word is looked at again after a while */
     REQUEST_UNDO,  /* the record was another's */
+    REQUEST_PUT,   /* a ghost, locked by this one, goes into the tree */
     REQUEST_HELD,
 };
 
@@ -80,19 +82,81 @@ static void post_lock(struct one_txn *t, struct one_request *r, struct posting *
     p->verbs[post_read(p, r->at, r->record, words)].more = t->config->value_more;
 }
 
+static void begin_walk(struct one_txn *t, struct one_request *r, struct posting *p)
+{
+    one_walk_begin(&r->walk, r->key, 0);
+    r->hinted = false;
+    r->guess = 0;
+    r->state = REQUEST_WALK;
+    (void)one_walk_step(&r->walk, t->tree, t->cache, p);
+}
+
 static void begin_request(struct one_txn *t, struct one_request *r, struct posting *p)
 {
     r->at = hint(t->hints, r->key);
     r->hinted = r->at != 0;
     r->guess = 0;
     r->held = 0;
+    r->ghost = false;
     if (r->hinted) {
         post_lock(t, r, p);
         return;
     }
-    one_walk_begin(&r->walk, r->key, 0);
-    r->state = REQUEST_WALK;
-    (void)one_walk_step(&r->walk, t->tree, t->cache, p);
+    begin_walk(t, r, p);
+}
+
+/* ---- Keys without a record (docs/ONE_SIDED.md, G1 to G4) ---- */
+
+static remote take_room(struct one_room *room)
+{
+    for (uint32_t i = 0; i < room->nodes; i++) {
+        uint32_t node = room->turn++ % room->nodes;
+        if (room->next[node] < room->end[node]) {
+            room->next[node] += room->record_bytes;
+            return room->next[node] - room->record_bytes;
+        }
+    }
+    return 0;
+}
+
+static void put_ghost(struct one_txn *t, struct one_request *r, struct posting *p)
+{
+    if (r->fresh == 0) {
+        r->fresh = take_room(t->room);
+    }
+    if (r->fresh == 0) {
+        t->full = true;
+        t->dies = true;
+        r->state = REQUEST_IDLE;
+        return;
+    }
+    memset(r->record, 0, sizeof r->record);
+    r->record[0] = (r->write ? ONE_LOCK_X : ONE_LOCK_S) | t->age;
+    r->record[1] = r->key | ONE_GHOST;
+    (void)post_write(p, r->fresh, r->record, ONE_RECORD_HEAD);
+    one_insert_begin(&r->insert, r->key, r->fresh);
+    r->state = REQUEST_PUT;
+    (void)one_insert_step(&r->insert, t->tree, t->cache, NULL, p); /* begins to walk */
+}
+
+static void put_on(struct one_txn *t, struct one_request *r, const struct posting *done,
+                   struct posting *p)
+{
+    if (!one_insert_step(&r->insert, t->tree, t->cache, done, p)) {
+        return;
+    }
+    if (!r->insert.exists) {
+        r->at = r->fresh;
+        r->fresh = 0;
+        r->held = r->write ? ONE_LOCK_X | t->age : ONE_LOCK_S;
+        r->ghost = true;
+        keep_hint(t->hints, r->key, r->at);
+        r->state = REQUEST_HELD;
+    } else if (t->dies) {
+        r->state = REQUEST_IDLE;
+    } else {
+        begin_walk(t, r, p);
+    }
 }
 
 static void walk_on(struct one_txn *t, struct one_request *r, struct posting *p)
@@ -100,12 +164,16 @@ static void walk_on(struct one_txn *t, struct one_request *r, struct posting *p)
     if (!one_walk_step(&r->walk, t->tree, t->cache, p)) {
         return;
     }
-    if (!r->walk.found) {
+    if (!r->walk.found && t->room == NULL) {
         t->absent = true;
         t->dies = true;
     }
     if (t->dies) {
         r->state = REQUEST_IDLE;
+        return;
+    }
+    if (!r->walk.found) {
+        put_ghost(t, r, p);
         return;
     }
     r->at = r->walk.value;
@@ -154,7 +222,8 @@ static void let_go(struct one_request *r, struct posting *p);
 /* It is locked and read, if it is the right record. */
 static void got(struct one_txn *t, struct one_request *r, uint64_t seen, struct posting *p)
 {
-    if (r->record[1] == r->key) {
+    if ((r->record[1] & ~ONE_GHOST) == r->key) {
+        r->ghost = r->record[1] != r->key;
         t->hints->good += r->hinted;
         r->state = REQUEST_HELD;
         if (!r->write) {
@@ -246,11 +315,10 @@ static void request_step(struct one_txn *t, struct one_request *r, const struct 
         polled(t, r, p);
         break;
     case REQUEST_UNDO: /* a stale hint: by the tree now */
-        one_walk_begin(&r->walk, r->key, 0);
-        r->hinted = false;
-        r->guess = 0;
-        r->state = REQUEST_WALK;
-        (void)one_walk_step(&r->walk, t->tree, t->cache, p);
+        begin_walk(t, r, p);
+        break;
+    case REQUEST_PUT:
+        put_on(t, r, done, p);
         break;
     case REQUEST_HELD:
         break;
@@ -268,6 +336,7 @@ void one_txn_begin(struct one_txn *t, uint64_t age, uint32_t n)
     t->state = ONE_TXN_RUN;
     t->dies = false;
     t->absent = false;
+    t->full = false;
     for (uint32_t i = 0; i < n; i++) {
         t->requests[i].state = REQUEST_IDLE;
         t->requests[i].held = 0;
@@ -336,8 +405,10 @@ static enum one_step commit(struct one_txn *t, struct posting *p)
     for (uint32_t i = 0; i < t->n; i++) {
         struct one_request *r = &t->requests[i];
         if (r->write) {
-            uint32_t v = post_write(p, r->at + 8u * ONE_RECORD_HEAD, r->record + ONE_RECORD_HEAD,
-                                    t->config->value_words);
+            uint32_t from = r->ghost ? 1 : ONE_RECORD_HEAD; /* a ghost becomes a record */
+            r->record[1] = r->key;
+            uint32_t v = post_write(p, r->at + 8u * from, r->record + from,
+                                    ONE_RECORD_HEAD - from + t->config->value_words);
             p->verbs[v].more = t->config->value_more;
         }
         let_go(r, p);
@@ -362,7 +433,7 @@ enum one_step one_txn_step(struct one_txn *t, const struct posting *done, struct
         }
     }
     HK_ASSERT(t->state == ONE_TXN_ABORT);
-    if (t->absent) {
+    if (t->absent || t->full) {
         t->state = ONE_TXN_OVER;
         return ONE_FINISHED;
     }

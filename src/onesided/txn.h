@@ -11,8 +11,10 @@
 #define ONE_REQUESTS_MAX 32u
 #define ONE_VALUE_WORDS_MAX 128u
 
-/* A record: the lock word, the key, the value. */
+/* A record: the lock word, the key, the value. With ONE_GHOST the key, which is below it, has no
+ * value: it was read, or is being inserted, or was not in the end. */
 #define ONE_RECORD_HEAD 2u
+#define ONE_GHOST (UINT64_C(1) << 63)
 
 /* The lock word: bit 63: exclusive; 15 bits from 48 on: how many share it; below: the age of an
  * owner that is no younger than any (WAIT_DIE). Free: no bit above the age. */
@@ -46,9 +48,17 @@ struct one_hints {
 bool one_hints_open(struct one_hints *hints, uint64_t slots);
 void one_hints_close(struct one_hints *hints);
 
+/* Of a compute server: zeroed records that nothing leads to, at each memory server. */
+struct one_room {
+    remote next[NODES_MAX], end[NODES_MAX];
+    uint64_t record_bytes;
+    uint32_t nodes, turn;
+};
+
 struct one_request {
-    uint64_t key;
+    uint64_t key; /* below ONE_GHOST */
     bool write;
+    bool ghost; /* out: there was no value */
     /* The machine's. */
     uint8_t state;
     bool hinted;
@@ -56,7 +66,11 @@ struct one_request {
     uint64_t held;  /* the lock word with which it was taken: S or X; 0: not held */
     uint64_t guess; /* what the lock word is taken for */
     uint32_t first;
-    struct one_walk walk;
+    remote fresh; /* a record that is in no tree yet; 0: none */
+    union {
+        struct one_walk walk;
+        struct one_insert insert;
+    };
     uint64_t record[ONE_RECORD_HEAD + ONE_VALUE_WORDS_MAX]; /* as read; then what it becomes */
 };
 
@@ -72,7 +86,9 @@ struct one_txn {
     uint32_t tries; /* that were aborted */
     uint8_t state;
     bool dies;
-    bool absent; /* out: a key has no record */
+    bool absent; /* out: a key has no record, and there is no `room` for any */
+    bool full;   /* out: `room` had not enough */
+    struct one_room *room; /* for records of keys that have none; NULL: they are not made */
     struct random *random;
     struct one_request requests[ONE_REQUESTS_MAX];
 };

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -384,12 +385,192 @@ static void locks_keep_transactions_apart(void **state)
     assert_true(aborts > 100);
 }
 
+/* ---- Keys that have no record yet ---- */
+
+#define PLACES 20u
+#define ROOM 80u
+
+/* All locks of a transaction are held when it is ready, so that is where it stands in the order:
+ * what it has read must be what those before it have left. */
+struct filling {
+    struct one_tree tree;
+    struct one_config config;
+    struct one_room rooms[THREADS_MAX];
+    struct one_cache *caches[THREADS_MAX];
+    struct one_hints hints[THREADS_MAX];
+    struct one_txn txns[THREADS_MAX];
+    uint32_t left[THREADS_MAX];
+    bool running[THREADS_MAX];
+    struct random random;
+    uint64_t clock, model[PLACES]; /* what was written last; 0: nothing */
+    uint64_t aborts, absences, inserted, fulls;
+};
+
+static void draw_filling(struct filling *f, uint32_t thread)
+{
+    struct one_txn *t = &f->txns[thread];
+    uint32_t n = 1 + (uint32_t)random_below(&f->random, 4);
+    uint64_t first = random_below(&f->random, PLACES);
+    for (uint32_t i = 0; i < n; i++) {
+        t->requests[i].key = 100 + (first + 3 * i) % PLACES;
+        t->requests[i].write = random_chance(&f->random, 300000);
+    }
+    one_txn_begin(t, ++f->clock, n);
+}
+
+static void judge_filling(struct filling *f, struct one_txn *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct one_request *r = &t->requests[i];
+        uint64_t *value = r->record + ONE_RECORD_HEAD, *model = &f->model[r->key - 100];
+        assert_int_equal(r->ghost, *model == 0);
+        f->absences += r->ghost && !r->write;
+        f->inserted += r->ghost && r->write;
+        for (uint32_t j = 0; j < VALUE_WORDS; j++) {
+            assert_true(r->ghost || value[j] == *model);
+            value[j] = r->write ? t->age : value[j];
+        }
+        *model = r->write ? t->age : *model;
+    }
+}
+
+static bool fill_on(void *context, uint32_t thread, const struct posting *done,
+                    struct posting *post)
+{
+    struct filling *f = context;
+    struct one_txn *t = &f->txns[thread];
+    for (;;) {
+        if (!f->running[thread]) {
+            if (f->left[thread] == 0)
+                return false;
+            f->left[thread]--;
+            f->running[thread] = true;
+            draw_filling(f, thread);
+        }
+        switch (one_txn_step(t, done, post)) {
+        case ONE_POSTED:
+            return true;
+        case ONE_READY:
+            judge_filling(f, t);
+            break;
+        case ONE_FINISHED:
+            assert_false(t->absent);
+            f->fulls += t->full;
+            f->aborts += t->tries;
+            f->running[thread] = false;
+            break;
+        }
+    }
+}
+
+/* Every key that was written, and no lock. */
+static void judge_tree(struct filling *f, const struct memory *memory)
+{
+    struct one_walk *walk = calloc(1, sizeof *walk);
+    assert_non_null(walk);
+    for (uint64_t key = 100; key < 100 + PLACES; key++) {
+        struct posting post = {.n = 0};
+        one_walk_begin(walk, key, 0);
+        while (!one_walk_step(walk, &f->tree, f->caches[0], &post)) {
+            for (uint32_t i = 0; i < post.n; i++)
+                memory_apply(memory, &post.verbs[i]);
+            post.n = 0;
+        }
+        assert_true(walk->found || f->model[key - 100] == 0);
+        if (walk->found) {
+            uint64_t word = atomic_load(memory_word(memory, walk->value + 8));
+            assert_int_equal(word, f->model[key - 100] == 0 ? key | ONE_GHOST : key);
+            assert_int_equal(atomic_load(memory_word(memory, walk->value)) & ~ONE_LOCK_AGE, 0);
+            assert_int_equal(atomic_load(memory_word(memory, walk->value + 16)),
+                             f->model[key - 100]);
+        }
+    }
+    free(walk);
+}
+
+static void fill_with(enum one_policy policy, bool overlap, uint32_t records, uint64_t seed,
+                      struct filling *f)
+{
+    struct memory memory;
+    uint64_t counts[] = {f->aborts, f->absences, f->inserted, f->fulls};
+    const uint64_t key = 107, at = remote_of(0, 4096);
+    const uint32_t threads = 5;
+    memset(f, 0, sizeof *f);
+    f->aborts = counts[0], f->absences = counts[1], f->inserted = counts[2], f->fulls = counts[3];
+    assert_true(memory_open(&memory, NODES, BYTES));
+    f->model[key - 100] = 1;
+    atomic_store(memory_word(&memory, at + 8), key);
+    for (uint32_t j = 0; j < VALUE_WORDS; j++)
+        atomic_store(memory_word(&memory, at + 16 + 8u * j), 1);
+    one_tree_build(&f->tree, &memory, 16, 1u << 16, &key, &at, 1, 0.7);
+    random_init(&f->random, seed);
+    f->config = (struct one_config){
+        .policy = (uint8_t)policy, .overlap = overlap, .value_words = VALUE_WORDS};
+    for (uint32_t i = 0; i < threads; i++) {
+        struct one_room *room = &f->rooms[i];
+        *room = (struct one_room){.nodes = NODES,
+                                  .record_bytes = 8u * (ONE_RECORD_HEAD + VALUE_WORDS)};
+        for (uint32_t j = 0; j < NODES; j++) {
+            room->next[j] = one_tree_take(&f->tree, &memory, j, records * room->record_bytes);
+            room->end[j] = room->next[j] + records * room->record_bytes;
+        }
+        f->caches[i] = one_cache_new(&f->tree, 16);
+        assert_non_null(f->caches[i]);
+        assert_true(one_hints_open(&f->hints[i], seed % 2 == 0 ? 16 : 0));
+        f->txns[i] = (struct one_txn){.config = &f->config,
+                                      .tree = &f->tree,
+                                      .cache = f->caches[i],
+                                      .hints = &f->hints[i],
+                                      .random = &f->random,
+                                      .room = room};
+        f->left[i] = TXNS;
+    }
+    play(&memory, threads, seed, fill_on, f);
+    judge_tree(f, &memory);
+    for (uint32_t i = 0; i < threads; i++) {
+        one_cache_free(f->caches[i]);
+        one_hints_close(&f->hints[i]);
+    }
+    memory_close(&memory);
+}
+
+static void absent_keys_are_rows_as_any(void **state)
+{
+    struct filling *f = calloc(1, sizeof *f);
+    (void)state;
+    assert_non_null(f);
+    for (uint64_t seed = 1; seed <= 25; seed++) {
+        for (uint32_t policy = 0; policy < ONE_POLICIES; policy++) {
+            fill_with((enum one_policy)policy, false, ROOM, seed, f);
+            fill_with((enum one_policy)policy, true, ROOM, seed, f);
+        }
+    }
+    assert_true(f->aborts > 100 && f->absences > 100 && f->inserted > 500);
+    assert_int_equal(f->fulls, 0);
+    free(f);
+}
+
+static void without_room_nothing_happens(void **state)
+{
+    struct filling *f = calloc(1, sizeof *f);
+    (void)state;
+    assert_non_null(f);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        fill_with(ONE_NO_WAIT, false, 0, seed, f);
+        fill_with(ONE_WAIT_DIE, true, 0, seed, f);
+    }
+    assert_true(f->fulls > 100 && f->inserted == 0);
+    free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_that_is_built_has_all_its_keys),
         cmocka_unit_test(inserts_that_meet_lose_no_key),
         cmocka_unit_test(locks_keep_transactions_apart),
+        cmocka_unit_test(absent_keys_are_rows_as_any),
+        cmocka_unit_test(without_room_nothing_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
