@@ -4,7 +4,11 @@
  * batch of verbs at a time.
  *
  * A write counts the first word of the record that it has read up by one, so that what is in memory
- * at the end says whether any was lost (bench_onesided_settle). */
+ * at the end says whether any was lost (bench_onesided_settle).
+ *
+ * With `inserts` (YCSB D) a write is of a new key of its compute server, and others read what was
+ * inserted last, by whichever server, of what transactions have ended. When a server has used up
+ * its keys, a write is of one that it drew before. */
 #ifndef HORKOS_BENCH_ONESIDED_H
 #define HORKOS_BENCH_ONESIDED_H
 
@@ -19,7 +23,9 @@ struct bench_onesided_config {
     uint32_t in_flight; /* transactions of a compute server */
     uint32_t requests;  /* of a transaction: 1 .. ONE_REQUESTS_MAX, of different keys */
     uint32_t writes_ppm;
-    struct keys_config keys; /* n: at least twice `requests` */
+    struct keys_config keys; /* n: at least twice `requests`; with inserts a multiple of computes
+                                that is at least so much for each, and not scrambled */
+    uint32_t inserts;        /* new keys of each compute server; 0: none */
     double cache;            /* as cost_one_setup has it */
     uint64_t seed;
 };

@@ -5,6 +5,8 @@
 
 #define FIRST 4096u /* bytes of a memory server below its records */
 #define FILL 0.7
+#define INSERT_BYTES                                                                               \
+    128u /* of the tree: 16, in leaves that are half full, twice as much to spare */
 #define HINT_BYTES 16u
 #define HINTS_MIN 16u
 
@@ -14,20 +16,20 @@ remote one_record_at(uint32_t memories, uint32_t value_words, uint64_t i)
     return remote_of((uint32_t)(i % memories), FIRST + i / memories * words * 8);
 }
 
-bool one_records_open(struct one_records *r, uint32_t memories, uint64_t n, uint32_t value_words,
-                      uint32_t node_words, bool exposed)
+static bool open_runs(struct one_records *r, uint32_t memories, uint64_t n, uint32_t value_words,
+                      uint32_t node_words, bool exposed, uint64_t each, uint64_t room)
 {
     uint64_t words = ONE_RECORD_HEAD + value_words;
     uint64_t records = (n / memories + 1) * words * 8;
     uint64_t tree = n * 32 / memories + (1u << 20); /* generous: an entry has 16, in full leaves */
     uint64_t *keys = malloc(n * sizeof *keys), *at = malloc(n * sizeof *at);
-    uint64_t bytes = (FIRST + records + tree) & ~UINT64_C(7);
+    uint64_t bytes = (FIRST + records + tree + room) & ~UINT64_C(7);
     bool there = keys != NULL && at != NULL &&
                  (exposed ? memory_expose : memory_open)(&r->memory, memories, bytes);
     for (uint64_t i = 0; there && i < n; i++) {
-        keys[i] = i;
+        keys[i] = one_run_key(i / each, i % each);
         at[i] = one_record_at(memories, value_words, i);
-        atomic_store_explicit(memory_word(&r->memory, at[i] + 8), i, memory_order_relaxed);
+        atomic_store_explicit(memory_word(&r->memory, at[i] + 8), keys[i], memory_order_relaxed);
     }
     if (there) {
         one_tree_build(&r->tree, &r->memory, node_words != 0 ? node_words : ONE_NODE_WORDS_MAX,
@@ -36,6 +38,32 @@ bool one_records_open(struct one_records *r, uint32_t memories, uint64_t n, uint
     free(keys);
     free(at);
     return there;
+}
+
+bool one_records_open(struct one_records *r, uint32_t memories, uint64_t n, uint32_t value_words,
+                      uint32_t node_words, bool exposed)
+{
+    return open_runs(r, memories, n, value_words, node_words, exposed, n, 0);
+}
+
+bool one_records_open_runs(struct one_records *r, uint32_t memories, uint64_t n,
+                           uint32_t value_words, uint32_t runs, uint64_t inserts)
+{
+    uint64_t bytes = 8u * (ONE_RECORD_HEAD + value_words) + INSERT_BYTES;
+    return open_runs(r, memories, n, value_words, 0, true, n / runs,
+                     (inserts / memories + NODES_MAX) * bytes);
+}
+
+void one_room_open(struct one_room *room, const struct one_records *r, uint32_t value_words,
+                   uint64_t inserts)
+{
+    uint32_t nodes = r->tree.nodes;
+    uint64_t each = (inserts + nodes - 1) / nodes;
+    *room = (struct one_room){.record_bytes = 8u * (ONE_RECORD_HEAD + value_words), .nodes = nodes};
+    for (uint32_t i = 0; i < nodes; i++) {
+        room->next[i] = one_tree_take(&r->tree, &r->memory, i, each * room->record_bytes);
+        room->end[i] = room->next[i] + each * room->record_bytes;
+    }
 }
 
 void one_records_close(struct one_records *r)

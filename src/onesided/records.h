@@ -18,6 +18,19 @@ bool one_records_open(struct one_records *records, uint32_t memories, uint64_t n
 /* Where record i is. */
 remote one_record_at(uint32_t memories, uint32_t value_words, uint64_t i);
 void one_records_close(struct one_records *records);
+/* The same, exposed, with nodes of 1 KB, for insertions: record i has the key one_run_key(i / e,
+ * i % e), with e = n / runs, and there is room for `inserts` more records, spread over the
+ * memory servers, and for the nodes that they make split. n: a multiple of runs. */
+bool one_records_open_runs(struct one_records *records, uint32_t memories, uint64_t n,
+                           uint32_t value_words, uint32_t runs, uint64_t inserts);
+static inline uint64_t one_run_key(uint64_t run, uint64_t number)
+{
+    return run << 32 | number;
+}
+/* Takes room for so many of them, rounded up to as many at each memory server; before anything
+ * runs. */
+void one_room_open(struct one_room *room, const struct one_records *records, uint32_t value_words,
+                   uint64_t inserts);
 
 struct one_server {
     struct one_cache *cache;

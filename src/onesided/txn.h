@@ -86,8 +86,8 @@ struct one_txn {
     uint32_t tries; /* that were aborted */
     uint8_t state;
     bool dies;
-    bool absent; /* out: a key has no record, and there is no `room` for any */
-    bool full;   /* out: `room` had not enough */
+    bool absent;           /* out: a key has no record, and there is no `room` for any */
+    bool full;             /* out: `room` had not enough */
     struct one_room *room; /* for records of keys that have none; NULL: they are not made */
     struct random *random;
     struct one_request requests[ONE_REQUESTS_MAX];

@@ -12,6 +12,8 @@
 
 /* Of a compute server of the baselines, percent of the index ([L] 7.1). */
 #define CACHE_PERCENT 8.0
+/* New keys of each compute server: memory is taken when they are used. */
+#define INSERTS (1u << 18)
 
 struct session {
     struct bench_work_options options;
@@ -55,6 +57,7 @@ static int not_made(const struct session *s, uint32_t design, int err)
 static int make_onesided(struct session *s, uint32_t design)
 {
     const struct bench_work_options *o = &s->options;
+    bool latest = o->work.kind == WORK_YCSB_D;
     const struct bench_onesided_config config = {
         .config = {.policy = o->designs[design].one_sided,
                    .overlap = o->overlap,
@@ -66,8 +69,9 @@ static int make_onesided(struct session *s, uint32_t design)
         .writes_ppm = (uint32_t)(o->work.writes * 1e4),
         .keys = {.n = (uint64_t)o->work.objects * o->work.nodes,
                  .exponent = o->work.theta,
-                 .scramble = !o->work.neighbours,
+                 .scramble = !o->work.neighbours && !latest,
                  .seed = o->config.seed},
+        .inserts = latest ? INSERTS : 0,
         .cache = o->lotus.hints_off ? 0 : cache_part(o),
         .seed = o->config.seed,
     };

@@ -50,7 +50,7 @@ static const char help[] =
     "\n"
     "lotus\n"
     "  --cc LIST             no_wait, wait_die, wound_wait: each is a cluster (wound_wait);\n"
-    "                        ycsb-a, -b, -c and -f also one_sided_no_wait, one_sided_wait_die:\n"
+    "                        ycsb-a to -d and -f also one_sided_no_wait, one_sided_wait_die:\n"
     "                        baselines on one-sided verbs in shared memory (docs/ONE_SIDED.md)\n"
     "  --overlap             one-sided: all requests of a transaction at once\n"
     "  --cache PERCENT       one-sided, dex: of the index that a compute server has room for (8)\n"
@@ -472,10 +472,10 @@ static bool reads_and_writes(enum work_kind kind)
 static bool fits_one_sided(const struct bench_work_options *o)
 {
     bool asked = policies_asked(o, LOCK_POLICIES, BENCH_PARTITIONED_POLICIES) > 0;
-    if (asked && (!reads_and_writes(o->work.kind) || o->config.threads ||
-                  o->work.requests > ONE_REQUESTS_MAX)) {
+    bool core = reads_and_writes(o->work.kind) || o->work.kind == WORK_YCSB_D;
+    if (asked && (!core || o->config.threads || o->work.requests > ONE_REQUESTS_MAX)) {
         fprintf(stderr,
-                "horkos bench: the one-sided baselines run ycsb-a, -b, -c and -f, without "
+                "horkos bench: the one-sided baselines run ycsb-a to -d and -f, without "
                 "--threads, with up to %u requests\n",
                 ONE_REQUESTS_MAX);
         return false;

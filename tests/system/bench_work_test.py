@@ -36,7 +36,7 @@ class Baselines(unittest.TestCase):
             self.assertEqual(design["writes"], 0)
 
     def test_one_sided(self):
-        for workload in ("ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f"):
+        for workload in ("ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-f"):
             with self.subTest(workload=workload):
                 got = measured(workload, "--cc", "one_sided_no_wait,one_sided_wait_die",
                                "--cache", "20")

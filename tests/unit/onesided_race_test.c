@@ -508,8 +508,8 @@ static void fill_with(enum one_policy policy, bool overlap, uint32_t records, ui
         .policy = (uint8_t)policy, .overlap = overlap, .value_words = VALUE_WORDS};
     for (uint32_t i = 0; i < threads; i++) {
         struct one_room *room = &f->rooms[i];
-        *room = (struct one_room){.nodes = NODES,
-                                  .record_bytes = 8u * (ONE_RECORD_HEAD + VALUE_WORDS)};
+        *room =
+            (struct one_room){.nodes = NODES, .record_bytes = 8u * (ONE_RECORD_HEAD + VALUE_WORDS)};
         for (uint32_t j = 0; j < NODES; j++) {
             room->next[j] = one_tree_take(&f->tree, &memory, j, records * room->record_bytes);
             room->end[j] = room->next[j] + records * room->record_bytes;

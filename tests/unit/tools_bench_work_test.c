@@ -144,6 +144,7 @@ static void one_sided_baselines_are_designs(void **state)
     assert_names((const char *const[]){"lotus", "one_sided_no_wait", "one_sided_wait_die", NULL});
     assert_true(o.overlap && o.config.memory == 1);
     assert_int_equal(parse("--workload ycsb-f --cc one_sided_no_wait"), STATUS_OK);
+    assert_int_equal(parse("--workload ycsb-d --cc one_sided_no_wait"), STATUS_OK);
     assert_int_equal(parse("--workload ycsb-e --cc one_sided_no_wait"), STATUS_USAGE);
     assert_int_equal(parse("--workload smallbank --cc one_sided_no_wait"), STATUS_USAGE);
     assert_int_equal(parse("--workload ycsb-a --cc one_sided_no_wait --threads"), STATUS_USAGE);
