@@ -206,17 +206,27 @@ enum dev_outcome dev_cluster_wait_answer(struct dev_cluster *cluster, uint32_t n
     }
 }
 
-/* Sends all of `running` a signal and waits until they have ended, the time is up, or somebody is
- * impatient. Returns those that still run. */
-static nodeset end(struct dev_cluster *cluster, nodeset running, int signal, uint32_t wait_ms)
+static void tell(struct dev_cluster *cluster, nodeset running, int signal)
 {
-    uint64_t end_us = clock_boot_us() + (uint64_t)wait_ms * 1000;
     for (nodeset left = running; left != 0; left &= left - 1) {
         const struct dev_process *process = &cluster->node[nodeset_first(left)].process;
         dev_process_signal(process, signal);
         dev_process_signal(process, SIGCONT); /* one that is stopped would not notice */
     }
+}
+
+/* Sends all of `running` a signal and waits until they have ended, the time is up, or somebody is
+ * impatient. Returns those that still run. The signal is repeated: one that comes while the same
+ * still waits for a busy process is lost, and a second SIGTERM would be the first that it sees. */
+static nodeset end(struct dev_cluster *cluster, nodeset running, int signal, uint32_t wait_ms)
+{
+    uint64_t again_us = 0, end_us = clock_boot_us() + (uint64_t)wait_ms * 1000;
     for (;;) {
+        uint64_t now_us = clock_boot_us();
+        if (now_us >= again_us) {
+            tell(cluster, running, signal);
+            again_us = now_us + LEAVE_MS * 1000u;
+        }
         running = dev_cluster_running(cluster);
         if (running == 0 || clock_boot_us() >= end_us || dev_pause(POLL_MS)) {
             return running;

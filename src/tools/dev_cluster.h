@@ -59,7 +59,7 @@ enum dev_outcome dev_cluster_wait_answer(struct dev_cluster *cluster, uint32_t n
 /* SIGKILL to one node, until it is gone; its pid file stays, as after any crash. False: it is not
  * gone in time. */
 bool dev_cluster_kill(struct dev_cluster *cluster, uint32_t node);
-/* Ends all of the nodes that run and removes their pid files: SIGTERM, a second one if that is not
+/* Ends all of the nodes that run and removes their pid files: SIGTERM, more of them if that is not
  * enough (to go at once), SIGKILL. False if even then one runs, which was printed. */
 bool dev_cluster_stop(struct dev_cluster *cluster);
 

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "tools/dev_cluster.h"
 #include "tools/dev_config.h"
 #include "tools/dev_folder.h"
 #include "tools/dev_ports.h"
@@ -493,6 +494,23 @@ static void processes(void **state)
     dev_process_signal(&known, SIGKILL);
 }
 
+/* Signals that come while a process is busy are one to it, so that two may not be two. */
+static void nodes_are_told_to_end_until_they_do(void **state)
+{
+    (void)state;
+    static struct dev_cluster cluster;
+    char log[DEV_PATH_MAX];
+    dev_path(dir, "stop.log", log);
+    snprintf(cluster.dir, sizeof cluster.dir, "%s", dir);
+    cluster.nodes = nodeset_of(1);
+    cluster.node[1].process = run_shell("n=0; trap 'n=$((n+1)); [ $n -lt 4 ] || exit 2' TERM; "
+                                        "echo ready; while :; do sleep 0.01; done",
+                                        log);
+    read_until(log, "ready");
+    assert_true(dev_cluster_stop(&cluster));
+    assert_string_equal(cluster.node[1].how, "exit status 2");
+}
+
 static void a_program_that_cannot_be_executed(void **state)
 {
     (void)state;
@@ -524,6 +542,7 @@ int main(void)
         cmocka_unit_test(tail_of_a_file),
         cmocka_unit_test(pid_files),
         cmocka_unit_test(processes),
+        cmocka_unit_test(nodes_are_told_to_end_until_they_do),
         cmocka_unit_test(a_program_that_cannot_be_executed),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
