@@ -162,7 +162,10 @@ static enum chance chance_of(const struct torture_faults *f, const struct tortur
         if (!node->up || node->leaving) {
             return CHANCE_NEVER;
         }
-        return !node->stopped && may_lose(f, fault->node, now_us) ? CHANCE_NOW : CHANCE_LATER;
+        /* Who has not answered since its start may not take signals yet: one would just end it. */
+        return !node->stopped && node->told_us != 0 && may_lose(f, fault->node, now_us)
+                   ? CHANCE_NOW
+                   : CHANCE_LATER;
     case TORTURE_PAUSE:
         return node->up && !node->stopped && !node->leaving ? CHANCE_NOW : CHANCE_NEVER;
     default:

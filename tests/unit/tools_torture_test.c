@@ -235,6 +235,22 @@ static void while_a_node_leaves_nothing_begins(void **state)
     torture_faults_deinit(&rig.faults);
 }
 
+/* A process that was just started would be ended by a SIGTERM, and not leave. */
+static void who_leaves_has_answered_before(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_init(&rig, TORTURE_LEAVE, 1000000);
+    rig.cluster.node[1].told_us = 0;
+    assert_false(befalls(&rig, 1020000));
+    assert_false(rig.cluster.node[1].leaving);
+    assert_int_equal(rig.faults.runs[0].state, FAULT_TO_COME);
+    rig.cluster.node[1].told_us = 1025000;
+    assert_true(befalls(&rig, 1030000));
+    assert_true(rig.cluster.node[1].leaving);
+    torture_faults_deinit(&rig.faults);
+}
+
 static void a_pause_needs_a_node_that_runs(void **state)
 {
     struct rig rig;
@@ -545,6 +561,7 @@ int main(void)
         cmocka_unit_test(a_kill_needs_a_sound_majority),
         cmocka_unit_test(a_kill_needs_nodes_that_had_quiet),
         cmocka_unit_test(while_a_node_leaves_nothing_begins),
+        cmocka_unit_test(who_leaves_has_answered_before),
         cmocka_unit_test(a_pause_needs_a_node_that_runs),
         cmocka_unit_test(values_are_read_back),
         cmocka_unit_test(torn_values_are_refused),
