@@ -88,10 +88,14 @@ static enum table_word into_gap(struct insertion *i, const struct tree_cursor *c
         word = naming_ask(t, i->thread, h, &s, LOCK_X);
         h->gap = scanned || (word != TABLE_DONE && word != TABLE_WAITS) ? h->gap : s.mine;
     }
+    if (word == TABLE_DONE && !lotus_rule_on(&t->lotus, LOTUS_RULE_GAP_STEP)) {
+        naming_end(t, &s);
+        naming_begin(t, h, &s, &name);
+    }
     if (word == TABLE_DONE) {
         word = stand_if(i, c, next);
     }
-    if (i->stands && h->gap != 0) {
+    if (i->stands && h->gap != 0 && h->gap == s.mine) {
         naming_release(t, i->thread, h, &s);
     }
     naming_end(t, &s);

@@ -105,6 +105,7 @@ static const struct {
     {"lotus:cleaner", TESTED},
     {"lotus:again", TESTED},
     {"lotus:gap_own", TESTED},
+    {"lotus:gap_step", TESTED},
     {"lotus:age_kept", HEALED},
     {"lotus:goes_on", TESTED},
     {"lotus:move_gap", TESTED},

@@ -15,6 +15,11 @@ static void woken(void *context, uint32_t status, uint64_t generation)
     if (rig->holders[status].generation == generation) {
         rig->woken[status]++;
     }
+    void (*between)(struct table_rig *) = rig->between;
+    rig->between = NULL;
+    if (between != NULL) {
+        between(rig);
+    }
 }
 
 static struct bytes text_of(const char *text)

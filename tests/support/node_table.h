@@ -18,6 +18,9 @@ struct table_rig {
     struct lotus_table *table;
     struct lotus_holder holders[TABLE_HOLDERS];
     uint32_t woken[TABLE_HOLDERS]; /* how often, since the holder's last table_begin */
+    /* Another worker's turn, once, as soon as anybody is woken, which is when a latch has been let
+     * go: in the middle of somebody's step. NULL: nobody's. */
+    void (*between)(struct table_rig *rig);
     uint64_t now_us;
     uint64_t buffer[LOTUS_NEXT_BYTES / 8u];
     struct lotus_row row; /* of the last step */

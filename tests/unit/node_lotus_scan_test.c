@@ -284,6 +284,49 @@ static void test_two_insert_into_one_gap(void **state)
     table_close(&rig);
 }
 
+static void scan_between(struct table_rig *rig)
+{
+    table_begin(rig, 3, 1);
+    assert_scan(rig, 3, "c", "y", 0, false, "");
+}
+
+/* An insertion wounds the gap's younger scanner, and an older scan comes as soon as a latch is
+ * free. Whether what that has seen empty may be inserted into. */
+static bool insertion_in_two_steps(uint64_t rules_off)
+{
+    struct table_rig rig = {.lotus = {.lock.policy = LOCK_WOUND_WAIT, .rules_off = rules_off}};
+    table_open(&rig);
+    table_set(&rig, "b", "bb");
+    table_set(&rig, "z", "zz");
+    table_begin(&rig, 1, 9);
+    assert_scan(&rig, 1, "c", "y", 0, false, "");
+    table_begin(&rig, 2, 5);
+    rig.between = scan_between;
+    assert_int_equal(table_take(&rig, 2, "m"), TABLE_DONE);
+    assert_null(rig.between);
+    /* The scan has wounded it: because of the gap, or of the ghost. */
+    assert_int_equal(rig.woken[2], 1);
+    assert_false(table_prepare(&rig, 2));
+    table_end(&rig, 2);
+    table_end(&rig, 1);
+    enum table_word word = intrude(&rig, 9, "d");
+    assert_true(word == TABLE_DONE || word == TABLE_WAITS);
+    table_end(&rig, 9);
+    table_end(&rig, 3);
+    table_close(&rig);
+    return word == TABLE_DONE;
+}
+
+/* N3: that the gap is the insertion's and the ghost are one step. */
+static void test_an_insertion_is_one_step(void **state)
+{
+    (void)state;
+    assert_false(insertion_in_two_steps(0));
+#ifdef HK_MUTANTS
+    assert_true(insertion_in_two_steps(UINT64_C(1) << LOTUS_RULE_GAP_STEP));
+#endif
+}
+
 /* N3: who has scanned a gap and inserts into it guards both halves. */
 static void test_an_insertion_into_a_gap_of_its_own(void **state)
 {
@@ -620,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_an_insertion_waits_for_a_scan),
         cmocka_unit_test(test_an_insertion_gets_the_wrong_gap),
         cmocka_unit_test(test_two_insert_into_one_gap),
+        cmocka_unit_test(test_an_insertion_is_one_step),
         cmocka_unit_test(test_an_insertion_into_a_gap_of_its_own),
         cmocka_unit_test(test_two_scanners_insert),
         cmocka_unit_test(test_an_aborted_insertion_leaves_a_ghost),

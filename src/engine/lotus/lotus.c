@@ -9,6 +9,7 @@ const char *const lotus_rule_names[LOTUS_RULES] = {
     [LOTUS_RULE_AGAIN] = "again",
     [LOTUS_RULE_GAP_INSERT] = "gap_insert",
     [LOTUS_RULE_GAP_OWN] = "gap_own",
+    [LOTUS_RULE_GAP_STEP] = "gap_step",
     [LOTUS_RULE_GAP_SCAN] = "gap_scan",
     [LOTUS_RULE_ROW_SCAN] = "row_scan",
     [LOTUS_RULE_READ_LOCK] = "read_lock",

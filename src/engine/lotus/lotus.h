@@ -19,6 +19,7 @@ enum lotus_rule {
     LOTUS_RULE_AGAIN,        /* N2: look again after a grant */
     LOTUS_RULE_GAP_INSERT,   /* N3: an insertion takes GAP(p) */
     LOTUS_RULE_GAP_OWN,      /* N3: and GAP(k) if it owns GAP(p) */
+    LOTUS_RULE_GAP_STEP,     /* N3: and the ghost is put into it under its latch */
     LOTUS_RULE_GAP_SCAN,     /* N4: scans take gaps, ... */
     LOTUS_RULE_ROW_SCAN,     /* N4: ... and rows */
     LOTUS_RULE_READ_LOCK,    /* reads take S at all */
