@@ -1,6 +1,6 @@
 /* A compute server of Lotus: transactions of its clients. Effects of the machine (commit.h) become
  * messages, answers and new tries. Where things are and what is sent: lotus_ask.c; what comes:
- * lotus_rows.c. docs/protocols/lotus.md has the states and the rules C1 to C5. */
+ * lotus_rows.c. docs/protocols/lotus.md has the states and the rules C1 to C7. */
 #include "node/lotus.h"
 
 #include <stdlib.h>
@@ -97,7 +97,8 @@ uint64_t lotus_version(struct worker *w, uint64_t seen)
 {
     struct lotuses *l = w->lotus;
     uint64_t above = stamp_version(seen);
-    /* From the calendar at first: another incarnation's versions are behind it. */
+    /* From the calendar at first, so that those of another incarnation are behind it, but for one
+     * that wrote more than a row in a millisecond. A row's own are behind it in any case (N8). */
     above = above > l->versions ? above : l->versions;
     above = above > w->wall_ms ? above : w->wall_ms;
     l->versions = above + 1;

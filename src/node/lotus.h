@@ -60,7 +60,8 @@ int lotus_init(struct worker *w) __attribute__((warn_unused_result));
 void lotus_deinit(struct worker *w);
 void lotus_adopt(struct worker *w);
 void lotus_check(const struct worker *w);
-/* A version above `seen` that no other write of this incarnation has or will have. */
+/* A version above `seen`, and above all that this worker gave or has heard of (N8): no other write
+ * of this incarnation has it. */
 uint64_t lotus_version(struct worker *w, uint64_t seen);
 /* From here on its versions are above that one (N8). */
 void lotus_versions_above(struct worker *w, uint64_t version);

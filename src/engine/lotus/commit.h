@@ -1,6 +1,6 @@
 /* Lotus's two-phase commit as two pure machines: a transaction at its coordinator, and a try at a
- * memory server. docs/protocols/lotus.md has their tables and the rules C1 to C5, P1 to P8. Both
- * are plain memory; zero is idle, and free. */
+ * memory server. docs/protocols/lotus.md has their tables and the rules C1 to C7, P1 to P10.
+ * Both are plain memory; zero is idle, and free. */
 #ifndef HORKOS_ENGINE_LOTUS_COMMIT_H
 #define HORKOS_ENGINE_LOTUS_COMMIT_H
 
