@@ -74,6 +74,9 @@ struct held {
     uint8_t flags; /* enum held_flag */
 };
 
+_Static_assert(sizeof(struct lock_request) + sizeof(struct held) == 104,
+               "what a lock of locks_max takes (docs/CONFIG.md)");
+
 /* ---- Holders ---- */
 
 enum holder_count {

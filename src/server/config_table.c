@@ -267,7 +267,7 @@ const struct config_option config_options[] = {
     {SECTION_SPACE, "locks_max", CONFIG_NUMBER, SPACE_AT(locks_max), .standard = "1048576",
      .min = 1024, .max = 1u << 28, .unit = "locks", .engine = "lotus",
      .help = "Locks that all transactions together own or wait for at one memory server, each of "
-             "48 bytes; who wants more is told to try again."},
+             "104 bytes; who wants more is told to try again."},
     {SECTION_SPACE, "txn_locks_max", CONFIG_NUMBER, SPACE_AT(txn_locks_max), .standard = "65536",
      .min = 64, .max = 1u << 24, .unit = "locks", .engine = "lotus",
      .help = "Locks that one transaction may have at one memory server: one for each key, and two "
