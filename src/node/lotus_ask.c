@@ -279,7 +279,7 @@ static void send(struct worker *w, struct lotus_run *r, uint8_t to, struct msg *
 static uint8_t *head(struct worker *w, struct lotus_run *r, uint32_t more)
 {
     struct buffer *out = &w->lotus->out;
-    struct lotus_head h = {.age = r->age, .map = r->map, .wall_ms = w->wall_ms};
+    struct lotus_head h = {.age = r->age, .map = r->map};
     out->n = 0;
     return lotus_head_put(buffer_add(out, LOTUS_HEAD_BYTES + more), &h);
 }

@@ -219,8 +219,7 @@ static struct lotus_head head_of(const struct tries *t, const struct tries_try *
 {
     return (struct lotus_head){
         .age = {.us = who->age, .who = lotus_who(who->node, who->worker, who->slot)},
-        .map = t->map,
-        .wall_ms = t->wall_ms};
+        .map = t->map};
 }
 
 void tries_execute(struct tries *t, const struct tries_try *who, bool more, const char *items)

@@ -81,8 +81,7 @@ static void refuses_truncations(struct draft *d)
     d->msg.value = bytes_of(d->value, n);
 }
 
-static const struct lotus_head head = {
-    .age = {.us = UINT64_C(1) << 50, .who = 77}, .map = 5, .wall_ms = UINT64_C(1) << 41};
+static const struct lotus_head head = {.age = {.us = UINT64_C(1) << 50, .who = 77}, .map = 5};
 
 /* ---- Ranges ---- */
 

@@ -174,10 +174,9 @@ static inline uint64_t lotus_who(uint8_t node, uint8_t worker, uint64_t number)
 /* What EXECUTE and WHOLE begin with. */
 struct lotus_head {
     struct lock_age age;
-    uint64_t map;     /* version of the coordinator's map; of ranges only */
-    uint64_t wall_ms; /* for deadlines: rows that have expired by it count for no limit */
+    uint64_t map; /* version of the coordinator's map; of ranges only */
 };
-#define LOTUS_HEAD_BYTES 32u
+#define LOTUS_HEAD_BYTES 24u
 uint8_t *lotus_head_put(uint8_t *at, const struct lotus_head *head);
 void lotus_head_take(struct bytes *rest, struct lotus_head *head_out);
 

@@ -2,7 +2,7 @@
  * bytes that they give the lengths of; a key's length takes three bytes, for MSG_KEY_MAX is just
  * too long for two.
  *
- * head     age 16, version of the map 8, wall clock 8
+ * head     age 16, version of the map 8
  * item     hint 8, limit or room 4, length of key 3, of end 3, mode 1, flags 1; key, end
  * row      flags 1 (END: nothing more), length of key 3, of value 4, version 8, hint 8; key, value
  * request  operations 4, watches 4, flags 4; the operations, the watches
@@ -98,7 +98,6 @@ uint8_t *lotus_head_put(uint8_t *at, const struct lotus_head *head)
     put_u64(at, head->age.us);
     put_u64(at + 8, head->age.who);
     put_u64(at + 16, head->map);
-    put_u64(at + 24, head->wall_ms);
     return at + LOTUS_HEAD_BYTES;
 }
 
@@ -109,8 +108,7 @@ static bool take_head(struct bytes *rest, struct lotus_head *head)
         return false;
     }
     *head = (struct lotus_head){.age = {.us = get_u64(b.at), .who = get_u64(b.at + 8)},
-                                .map = get_u64(b.at + 16),
-                                .wall_ms = get_u64(b.at + 24)};
+                                .map = get_u64(b.at + 16)};
     return true;
 }
 
