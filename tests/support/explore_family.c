@@ -40,15 +40,40 @@ void explore_family_is_sound(enum explore_family family, uint32_t at_least)
     assert_true(n >= at_least);
 }
 
-void explore_family_misses(const char *config, uint32_t rule, const char *rule_name)
+static void is_sound(void **state)
 {
-    const struct explore_config *found = explore_find(config);
-    struct search_result result;
-    assert_non_null(found);
-    explore(found, UINT64_C(1) << rule, &result);
-    if (result.end != SEARCH_VIOLATION) {
-        print_error("%s without %s: %s\n", config, rule_name, search_end_names[result.end]);
+    const struct explore_tested *tested = *state;
+    explore_family_is_sound(tested->family, tested->configs_min);
+}
+
+#ifdef HK_MUTANTS
+static void needs_its_rules(void **state)
+{
+    const struct explore_tested *tested = *state;
+    for (size_t i = 0; i < tested->misses_n; i++) {
+        const struct explore_miss *miss = &tested->misses[i];
+        const struct explore_config *config = explore_find(miss->config);
+        struct search_result result;
+        assert_non_null(config);
+        explore(config, UINT64_C(1) << miss->rule, &result);
+        if (result.end != SEARCH_VIOLATION) {
+            print_error("%s without %s: %s\n", miss->config, tested->rule_names[miss->rule],
+                        search_end_names[result.end]);
+        }
+        assert_int_equal(result.end, SEARCH_VIOLATION);
+        search_result_deinit(&result);
     }
-    assert_int_equal(result.end, SEARCH_VIOLATION);
-    search_result_deinit(&result);
+}
+#endif
+
+int explore_family_test(const struct explore_tested *tested)
+{
+    void *state = (void *)(uintptr_t)tested;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(is_sound, state),
+#ifdef HK_MUTANTS
+        cmocka_unit_test_prestate(needs_its_rules, state),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
