@@ -11,19 +11,9 @@
 #include "base/slot.h"
 #include "engine/lotus/lotus.h"
 #include "support/node_bank.h"
+#include "support/node_calls.h"
 
 #define SECOND 1000000u
-
-static struct cluster_config config_of(uint32_t nodes, uint32_t workers,
-                                       const struct lotus_config *lotus)
-{
-    struct cluster_config config = {
-        .nodes = nodes, .ops = &lotus_ops, .engine = lotus, .seed = 5 + nodes};
-    for (uint32_t i = 0; i < nodes; i++) {
-        config.workers[i] = workers;
-    }
-    return config;
-}
 
 /* What configurations there are, one after the other: policies, and every way to cut messages. */
 static struct lotus_config variant(uint32_t i)
@@ -37,18 +27,6 @@ static struct lotus_config variant(uint32_t i)
 }
 #define VARIANTS 6u
 
-static uint64_t sum_stats(struct cluster *c, uint32_t nodes, size_t offset)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct node_stats s;
-        node_stats(cluster_node(c, i), &s);
-        sum += *(const uint64_t *)(const void *)((const char *)&s + offset);
-    }
-    return sum;
-}
-#define STATS(c, nodes, name) sum_stats(c, nodes, offsetof(struct node_stats, name))
-
 /* ---- Money ---- */
 
 static bool idle(struct cluster *c, void *bank)
@@ -61,8 +39,7 @@ static bool idle(struct cluster *c, void *bank)
 static struct cluster *open_bank(struct bank *bank, struct cluster_config *config)
 {
     config->client = bank_client(bank);
-    struct cluster *c = cluster_create(config);
-    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
+    struct cluster *c = calls_start(config);
     for (uint32_t i = 0; i < config->nodes; i++) {
         bank_open(bank, c, i);
     }
@@ -106,8 +83,8 @@ static void transfer(struct cluster_config *config, uint64_t seed)
     struct bank_counts counts = close_bank(bank, c);
     assert_int_equal(counts.unknown + counts.unavailable + counts.lost + counts.busy, 0);
     assert_true(counts.conflicts > 0);
-    assert_true(STATS(c, config->nodes, txn_aborts) > 10);
-    assert_int_equal(STATS(c, config->nodes, lotus_batched) > 0, lotus->across);
+    assert_true(CALLS_SUM(c, config->nodes, txn_aborts) > 10);
+    assert_int_equal(CALLS_SUM(c, config->nodes, lotus_batched) > 0, lotus->across);
     cluster_destroy(c);
     bank_destroy(bank);
 }
@@ -118,7 +95,8 @@ static void money_stays_the_same(void **state)
     for (uint32_t i = 0; i < 9; i++) {
         struct lotus_config lotus = variant(i);
         lotus.across = i % 3 != 2;
-        struct cluster_config config = config_of(i % 4 == 3 ? 5 : 3, 1 + i / 3 % 2, &lotus);
+        struct cluster_config config =
+            calls_config(i % 4 == 3 ? 5 : 3, 1 + i / 3 % 2, &lotus_ops, &lotus);
         config.ordered = i % 2 == 0;
         if (i >= 7) {
             config.workers[1] = 3; /* nodes need not have as many */
@@ -166,7 +144,7 @@ static void a_compute_server_dies(void **state)
         struct bank_config bank_config = {
             .accounts = 10, .clients = 3, .audits = 100, .seed = seed};
         struct bank *bank = bank_create(&bank_config);
-        struct cluster_config config = config_of(3, 1 + seed % 2, &lotus);
+        struct cluster_config config = calls_config(3, 1 + seed % 2, &lotus_ops, &lotus);
         config.adjust = compute_only;
         config.seed += seed;
         struct cluster *c = open_bank(bank, &config);
@@ -182,7 +160,7 @@ static void a_compute_server_dies(void **state)
         }
         struct bank_counts counts = close_bank(bank, c);
         assert_int_equal(counts.lost + counts.busy + counts.unknown, 0);
-        assert_int_equal(STATS(c, 3, home_doubts), 0);
+        assert_int_equal(CALLS_SUM(c, 3, home_doubts), 0);
         cluster_destroy(c);
         bank_destroy(bank);
     }
@@ -198,7 +176,7 @@ static void a_memory_server_dies(void **state)
         struct bank_config bank_config = {
             .accounts = 12, .clients = 3, .audits = 100, .seed = seed};
         struct bank *bank = bank_create(&bank_config);
-        struct cluster_config config = config_of(3, 1 + seed % 2, &lotus);
+        struct cluster_config config = calls_config(3, 1 + seed % 2, &lotus_ops, &lotus);
         config.seed += seed;
         struct cluster *c = open_bank(bank, &config);
         run(c, 3000 + 11 * (uint32_t)seed);
@@ -209,7 +187,7 @@ static void a_memory_server_dies(void **state)
         struct bank_counts counts = close_bank(bank, c);
         assert_true(counts.lost > 0);
         assert_int_equal(counts.busy, 0); /* nobody waits for the dead until his time is over */
-        assert_int_equal(STATS(c, 1, home_doubts), 0);
+        assert_int_equal(CALLS_SUM(c, 1, home_doubts), 0);
         uint32_t lost = 0;
         for (uint32_t slot = 0; slot < HASH_SLOTS; slot++) {
             lost += node_home(cluster_node(c, 0), 0, slot).state == HOME_LOST;

@@ -10,25 +10,7 @@
 
 #include "base/err.h"
 #include "engine/lotus/lotus.h"
-#include "support/node_cluster.h"
-
-#define SECOND 1000000u
-
-static struct bytes text(const char *s)
-{
-    return bytes_of(s, (uint32_t)strlen(s));
-}
-
-static struct cluster_config config_of(uint32_t nodes, uint32_t workers,
-                                       const struct lotus_config *lotus)
-{
-    struct cluster_config config = {
-        .nodes = nodes, .ops = &lotus_ops, .engine = lotus, .seed = 5 + nodes};
-    for (uint32_t i = 0; i < nodes; i++) {
-        config.workers[i] = workers;
-    }
-    return config;
-}
+#include "support/node_calls.h"
 
 /* What configurations there are, one after the other: policies, and every way to cut messages. */
 static struct lotus_config variant(uint32_t i)
@@ -44,47 +26,9 @@ static struct lotus_config variant(uint32_t i)
 
 static struct cluster *start(uint32_t nodes, uint32_t workers, const struct lotus_config *lotus)
 {
-    struct cluster_config config = config_of(nodes, workers, lotus);
-    struct cluster *c = cluster_create(&config);
-    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
-    return c;
+    struct cluster_config config = calls_config(nodes, workers, &lotus_ops, lotus);
+    return calls_start(&config);
 }
-
-static struct cluster_answer call(struct cluster *c, uint32_t node, uint8_t kind, const char *key,
-                                  const char *value)
-{
-    struct op op = {.kind = kind, .key = text(key), .value = text(value)};
-    return cluster_call_at(c, node, node % cluster_workers(c, node), &op);
-}
-
-static void holds(struct cluster *c, uint32_t node, const char *key, const char *value)
-{
-    struct cluster_answer a = call(c, node, OP_GET, key, "");
-    assert_int_equal(a.kind, value == NULL ? ANSWER_NIL : ANSWER_VALUE);
-    if (value != NULL) {
-        assert_int_equal(a.n, strlen(value));
-        assert_memory_equal(a.value, value, a.n);
-    }
-}
-
-static struct cluster_txn_answer transact(struct cluster *c, uint32_t node, const struct op *ops,
-                                          uint32_t ops_n, uint32_t flags)
-{
-    struct txn_request txn = {.ops = ops, .ops_n = ops_n, .flags = flags};
-    return cluster_transact(c, node, 0, &txn);
-}
-
-static uint64_t sum_stats(struct cluster *c, uint32_t nodes, size_t offset)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct node_stats s;
-        node_stats(cluster_node(c, i), &s);
-        sum += *(const uint64_t *)(const void *)((const char *)&s + offset);
-    }
-    return sum;
-}
-#define STATS(c, nodes, name) sum_stats(c, nodes, offsetof(struct node_stats, name))
 
 /* ---- Single keys ---- */
 
@@ -99,18 +43,18 @@ static void single_operations_anywhere(void **state)
         for (uint32_t k = 0; k < 8; k++) {
             char key[16];
             (void)snprintf(key, sizeof key, "key-%u", k);
-            holds(c, 0, key, NULL);
-            assert_int_equal(call(c, k % n, OP_SET, key, "one").kind, ANSWER_OK);
-            assert_int_equal(call(c, (k + 1) % n, OP_APPEND, key, "+two").number, 7);
+            calls_read(c, 0, key, NULL);
+            assert_int_equal(calls_run(c, k % n, OP_SET, key, "one").kind, ANSWER_OK);
+            assert_int_equal(calls_run(c, (k + 1) % n, OP_APPEND, key, "+two").number, 7);
             for (uint32_t at = 0; at < n; at++) {
-                holds(c, at, key, "one+two");
+                calls_read(c, at, key, "one+two");
             }
-            assert_int_equal(call(c, (k + 2) % n, OP_DELETE, key, "").number, 1);
-            assert_int_equal(call(c, k % n, OP_DELETE, key, "").number, 0);
-            holds(c, (k + 1) % n, key, NULL);
+            assert_int_equal(calls_run(c, (k + 2) % n, OP_DELETE, key, "").number, 1);
+            assert_int_equal(calls_run(c, k % n, OP_DELETE, key, "").number, 0);
+            calls_read(c, (k + 1) % n, key, NULL);
         }
-        assert_int_equal(STATS(c, n, lotus_whole) == 0, lotus.one_trip_off);
-        assert_true(STATS(c, n, lotus_transactions) >= 8 * 5);
+        assert_int_equal(CALLS_SUM(c, n, lotus_whole) == 0, lotus.one_trip_off);
+        assert_true(CALLS_SUM(c, n, lotus_transactions) >= 8 * 5);
         cluster_destroy(c);
     }
 }
@@ -125,16 +69,16 @@ static void values_large_and_too_large(void **state)
     for (uint32_t k = 0; k < 6; k++) {
         char key[16];
         (void)snprintf(key, sizeof key, "key-%u", k);
-        struct op set = {.kind = OP_SET, .key = text(key), .value = bytes_of(big, 1u << 20)};
+        struct op set = {.kind = OP_SET, .key = calls_text(key), .value = bytes_of(big, 1u << 20)};
         assert_int_equal(cluster_call(c, k % 3, &set).kind, ANSWER_OK);
-        assert_int_equal(call(c, (k + 1) % 3, OP_STRLEN, key, "").number, 1 << 20);
-        struct cluster_answer a = call(c, k % 3, OP_APPEND, key, "y");
+        assert_int_equal(calls_run(c, (k + 1) % 3, OP_STRLEN, key, "").number, 1 << 20);
+        struct cluster_answer a = calls_run(c, k % 3, OP_APPEND, key, "y");
         assert_int_equal(a.kind, ANSWER_ERROR);
         assert_int_equal(a.number, HK_ERR_TOOBIG);
         set.value = bytes_of(big, sizeof big);
         a = cluster_call(c, k % 3, &set);
         assert_int_equal(a.number, HK_ERR_TOOBIG);
-        assert_int_equal(call(c, (k + 2) % 3, OP_STRLEN, key, "").number, 1 << 20);
+        assert_int_equal(calls_run(c, (k + 2) % 3, OP_STRLEN, key, "").number, 1 << 20);
     }
     cluster_destroy(c);
 }
@@ -143,45 +87,47 @@ static void values_large_and_too_large(void **state)
 
 static void lists(struct cluster *c, uint32_t nodes)
 {
-    struct op set[] = {{.kind = OP_SET, .key = text("a"), .value = text("1")},
-                       {.kind = OP_SET, .key = text("b"), .value = text("2")},
-                       {.kind = OP_SET, .key = text("c"), .value = text("3")},
-                       {.kind = OP_APPEND, .key = text("a"), .value = text("0")}};
-    struct cluster_txn_answer a = transact(c, 0, set, 4, 0);
+    struct op set[] = {{.kind = OP_SET, .key = calls_text("a"), .value = calls_text("1")},
+                       {.kind = OP_SET, .key = calls_text("b"), .value = calls_text("2")},
+                       {.kind = OP_SET, .key = calls_text("c"), .value = calls_text("3")},
+                       {.kind = OP_APPEND, .key = calls_text("a"), .value = calls_text("0")}};
+    struct cluster_txn_answer a = calls_transact(c, 0, set, 4, 0);
     assert_int_equal(a.kind, ANSWER_OK);
     assert_int_equal(a.n, 4);
     assert_int_equal(a.answers[3].number, 2);
     assert_true(a.answers[0].version != 0 && a.answers[0].version == a.answers[3].version);
     for (uint32_t at = 0; at < nodes; at++) {
-        holds(c, at, "a", "10");
-        holds(c, at, "c", "3");
+        calls_read(c, at, "a", "10");
+        calls_read(c, at, "c", "3");
     }
     /* One that does not apply undoes all, and lets go of all, what is new included. */
-    struct op nx[] = {{.kind = OP_SET, .key = text("d"), .value = text("4"), .flags = OPF_NX},
-                      {.kind = OP_SET, .key = text("e"), .value = text("5"), .flags = OPF_NX},
-                      {.kind = OP_SET, .key = text("b"), .value = text("9"), .flags = OPF_NX}};
-    a = transact(c, 1 % nodes, nx, 3, TXN_ALL);
+    struct op nx[] = {
+        {.kind = OP_SET, .key = calls_text("d"), .value = calls_text("4"), .flags = OPF_NX},
+        {.kind = OP_SET, .key = calls_text("e"), .value = calls_text("5"), .flags = OPF_NX},
+        {.kind = OP_SET, .key = calls_text("b"), .value = calls_text("9"), .flags = OPF_NX}};
+    a = calls_transact(c, 1 % nodes, nx, 3, TXN_ALL);
     assert_int_equal(a.kind, ANSWER_NUMBER);
-    holds(c, 2 % nodes, "d", NULL);
-    holds(c, 0, "e", NULL);
-    assert_int_equal(call(c, 2 % nodes, OP_SET, "d", "x").kind, ANSWER_OK);
-    struct op some[] = {{.kind = OP_SET, .key = text("a"), .value = text("7")},
-                        {.kind = OP_DELETE, .key = text("nothing")},
-                        {.kind = OP_SET, .key = text("c"), .value = text("8"), .flags = OPF_NX},
-                        {.kind = TXN_OP_COPY, .key = text("b"), .arg = text("copy")},
-                        {.kind = TXN_OP_RENAME, .key = text("d"), .arg = text("moved")}};
-    a = transact(c, 2 % nodes, some, 5, 0);
+    calls_read(c, 2 % nodes, "d", NULL);
+    calls_read(c, 0, "e", NULL);
+    assert_int_equal(calls_run(c, 2 % nodes, OP_SET, "d", "x").kind, ANSWER_OK);
+    struct op some[] = {
+        {.kind = OP_SET, .key = calls_text("a"), .value = calls_text("7")},
+        {.kind = OP_DELETE, .key = calls_text("nothing")},
+        {.kind = OP_SET, .key = calls_text("c"), .value = calls_text("8"), .flags = OPF_NX},
+        {.kind = TXN_OP_COPY, .key = calls_text("b"), .arg = calls_text("copy")},
+        {.kind = TXN_OP_RENAME, .key = calls_text("d"), .arg = calls_text("moved")}};
+    a = calls_transact(c, 2 % nodes, some, 5, 0);
     assert_int_equal(a.kind, ANSWER_OK);
     assert_int_equal(a.answers[1].number, 0);
     assert_int_equal(a.answers[2].kind, ANSWER_NIL);
     assert_int_equal(a.answers[3].number, 1);
     assert_int_equal(a.answers[4].kind, ANSWER_OK);
     for (uint32_t at = 0; at < nodes; at++) {
-        holds(c, at, "copy", "2");
-        holds(c, at, "moved", "x");
-        holds(c, at, "d", NULL);
-        assert_int_equal(call(c, at, OP_SET, "c", "again").kind, ANSWER_OK);
-        assert_int_equal(call(c, at, OP_SET, "nothing", "now").kind, ANSWER_OK);
+        calls_read(c, at, "copy", "2");
+        calls_read(c, at, "moved", "x");
+        calls_read(c, at, "d", NULL);
+        assert_int_equal(calls_run(c, at, OP_SET, "c", "again").kind, ANSWER_OK);
+        assert_int_equal(calls_run(c, at, OP_SET, "nothing", "now").kind, ANSWER_OK);
     }
 }
 
@@ -203,27 +149,28 @@ static void watches_hold_or_not(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         struct lotus_config lotus = variant(i);
         struct cluster *c = start(3, 1, &lotus);
-        struct op get[] = {{.kind = OP_GET, .key = text("a")}, {.kind = OP_GET, .key = text("b")}};
-        assert_int_equal(call(c, 0, OP_SET, "a", "1").kind, ANSWER_OK);
-        struct cluster_txn_answer seen = transact(c, 0, get, 2, TXN_ABSENCE);
+        struct op get[] = {{.kind = OP_GET, .key = calls_text("a")},
+                           {.kind = OP_GET, .key = calls_text("b")}};
+        assert_int_equal(calls_run(c, 0, OP_SET, "a", "1").kind, ANSWER_OK);
+        struct cluster_txn_answer seen = calls_transact(c, 0, get, 2, TXN_ABSENCE);
         assert_int_equal(seen.kind, ANSWER_OK);
         assert_int_equal(seen.answers[1].version, TXN_ABSENT);
-        struct txn_watch watches[] = {{.key = text("a"), .version = seen.answers[0].version},
-                                      {.key = text("b"), .version = seen.answers[1].version}};
-        struct op set = {.kind = OP_SET, .key = text("sum"), .value = text("1")};
+        struct txn_watch watches[] = {{.key = calls_text("a"), .version = seen.answers[0].version},
+                                      {.key = calls_text("b"), .version = seen.answers[1].version}};
+        struct op set = {.kind = OP_SET, .key = calls_text("sum"), .value = calls_text("1")};
         struct txn_request txn = {.ops = &set, .ops_n = 1, .watches = watches, .watches_n = 2};
         assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_OK);
-        assert_int_equal(call(c, 2, OP_SET, "b", "2").kind, ANSWER_OK);
-        set.value = text("2");
+        assert_int_equal(calls_run(c, 2, OP_SET, "b", "2").kind, ANSWER_OK);
+        set.value = calls_text("2");
         assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_NIL);
         /* It has come and gone: not what was seen. */
-        assert_int_equal(call(c, 2, OP_DELETE, "b", "").number, 1);
+        assert_int_equal(calls_run(c, 2, OP_DELETE, "b", "").number, 1);
         assert_int_equal(cluster_transact(c, 0, 0, &txn).kind, ANSWER_NIL);
         watches[1].version = 0;
         assert_int_equal(cluster_transact(c, 0, 0, &txn).kind, ANSWER_OK);
-        assert_int_equal(call(c, 2, OP_SET, "a", "1").kind, ANSWER_OK);
+        assert_int_equal(calls_run(c, 2, OP_SET, "a", "1").kind, ANSWER_OK);
         assert_int_equal(cluster_transact(c, 0, 0, &txn).kind, ANSWER_NIL);
-        holds(c, 2, "sum", "2");
+        calls_read(c, 2, "sum", "2");
         cluster_destroy(c);
     }
 }
@@ -252,8 +199,11 @@ static const char *keys_of(const struct cluster_op_answer *a)
 static struct op range_of(uint8_t kind, const char *from, const char *to, int64_t limit,
                           uint16_t flags)
 {
-    return (struct op){
-        .kind = kind, .key = text(from), .arg = text(to), .number = limit, .flags = flags};
+    return (struct op){.kind = kind,
+                       .key = calls_text(from),
+                       .arg = calls_text(to),
+                       .number = limit,
+                       .flags = flags};
 }
 
 static void fill_rows(struct cluster *c, uint32_t nodes, const char *prefix)
@@ -261,7 +211,7 @@ static void fill_rows(struct cluster *c, uint32_t nodes, const char *prefix)
     for (uint32_t i = 0; i < 20; i++) {
         char key[24];
         (void)snprintf(key, sizeof key, "%s%02u", prefix, i);
-        assert_int_equal(call(c, i % nodes, OP_SET, key, key).kind, ANSWER_OK);
+        assert_int_equal(calls_run(c, i % nodes, OP_SET, key, key).kind, ANSWER_OK);
     }
 }
 
@@ -276,10 +226,10 @@ static void ranges(struct cluster *c, uint32_t nodes, const char *p)
                        range_of(TXN_OP_RANGE, from, to, 2, 0),
                        range_of(TXN_OP_RANGE, from, to, 2, TXN_OPF_REVERSE),
                        range_of(TXN_OP_RANGE_COUNT, from, to, 0, 0),
-                       {.kind = OP_DELETE, .key = text(third)},
+                       {.kind = OP_DELETE, .key = calls_text(third)},
                        range_of(TXN_OP_RANGE, from, to, 2, 0),
                        range_of(TXN_OP_RANGE_COUNT, from, to, 0, 0)};
-    struct cluster_txn_answer a = transact(c, nodes - 1, ops, 7, 0);
+    struct cluster_txn_answer a = calls_transact(c, nodes - 1, ops, 7, 0);
     assert_int_equal(a.kind, ANSWER_OK);
     (void)snprintf(want, sizeof want, "%s02 %s03 %s04 %s05 %s06", p, p, p, p, p);
     assert_string_equal(keys_of(&a.answers[0]), want);
@@ -293,12 +243,12 @@ static void ranges(struct cluster *c, uint32_t nodes, const char *p)
     assert_int_equal(a.answers[6].number, 4);
     struct op remove[] = {range_of(TXN_OP_RANGE_DELETE, from, to, 3, 0),
                           range_of(TXN_OP_RANGE, from, to, 1, 0)};
-    a = transact(c, 0, remove, 2, 0);
+    a = calls_transact(c, 0, remove, 2, 0);
     assert_int_equal(a.kind, ANSWER_OK);
     assert_int_equal(a.answers[0].number, 3);
     (void)snprintf(want, sizeof want, "%s06", p);
     assert_string_equal(keys_of(&a.answers[1]), want);
-    holds(c, 0, third, NULL);
+    calls_read(c, 0, third, NULL);
 }
 
 static void ranges_over_all_servers(void **state)
@@ -311,7 +261,7 @@ static void ranges_over_all_servers(void **state)
         ranges(c, nodes, "row-");
         ranges(c, nodes, "{tag}:"); /* at one server */
         struct op all = range_of(TXN_OP_RANGE_COUNT, "", "", 0, 0);
-        assert_int_equal(transact(c, 0, &all, 1, 0).answers[0].number, 2 * 16);
+        assert_int_equal(calls_transact(c, 0, &all, 1, 0).answers[0].number, 2 * 16);
         cluster_destroy(c);
     }
 }
@@ -325,20 +275,20 @@ static void phantoms_end_watched_ranges(void **state)
         struct cluster *c = start(3, 1, &lotus);
         fill_rows(c, 3, "row-");
         struct op look = range_of(TXN_OP_RANGE, "row-05", "row-09", 0, 0);
-        uint64_t version = transact(c, 0, &look, 1, 0).answers[0].version;
+        uint64_t version = calls_transact(c, 0, &look, 1, 0).answers[0].version;
         assert_true(version != 0);
         struct txn_watch watch = {
             .key = look.key, .end = look.arg, .range = true, .version = version};
-        struct op set = {.kind = OP_SET, .key = text("sum"), .value = text("1")};
+        struct op set = {.kind = OP_SET, .key = calls_text("sum"), .value = calls_text("1")};
         struct txn_request txn = {.ops = &set, .ops_n = 1, .watches = &watch, .watches_n = 1};
         assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_OK);
-        assert_int_equal(call(c, 2, OP_SET, "row-03", "else").kind, ANSWER_OK);
+        assert_int_equal(calls_run(c, 2, OP_SET, "row-03", "else").kind, ANSWER_OK);
         assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_OK);
-        assert_int_equal(call(c, 2, OP_SET, "row-05x", "new").kind, ANSWER_OK);
+        assert_int_equal(calls_run(c, 2, OP_SET, "row-05x", "new").kind, ANSWER_OK);
         assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_NIL);
-        assert_int_equal(call(c, 2, OP_DELETE, "row-05x", "").number, 1);
+        assert_int_equal(calls_run(c, 2, OP_DELETE, "row-05x", "").number, 1);
         assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_OK);
-        assert_int_equal(call(c, 2, OP_SET, "row-07", "other").kind, ANSWER_OK);
+        assert_int_equal(calls_run(c, 2, OP_SET, "row-07", "other").kind, ANSWER_OK);
         assert_int_equal(cluster_transact(c, 1, 0, &txn).kind, ANSWER_NIL);
         cluster_destroy(c);
     }
@@ -355,21 +305,22 @@ static void expired_rows_are_absent(void **state)
         for (uint32_t k = 0; k < 10; k++) {
             char key[24];
             (void)snprintf(key, sizeof key, "row-%02u", k);
-            struct op op = {
-                .kind = OP_EXPIRE, .key = text(key), .number = (int64_t)*cluster_wall_ms(c) + 1000};
+            struct op op = {.kind = OP_EXPIRE,
+                            .key = calls_text(key),
+                            .number = (int64_t)*cluster_wall_ms(c) + 1000};
             assert_int_equal(cluster_call(c, k % 3, &op).number, 1);
         }
         cluster_calendar(c, 2000);
         struct op ops[] = {range_of(TXN_OP_RANGE, "row-", "row-99", 2, 0),
                            range_of(TXN_OP_RANGE_COUNT, "", "", 0, 0),
-                           {.kind = OP_GET, .key = text("row-07")}};
-        struct cluster_txn_answer a = transact(c, i % 3, ops, 3, 0);
+                           {.kind = OP_GET, .key = calls_text("row-07")}};
+        struct cluster_txn_answer a = calls_transact(c, i % 3, ops, 3, 0);
         assert_string_equal(keys_of(&a.answers[0]), "row-10 row-11");
         assert_int_equal(a.answers[1].number, 10);
         assert_int_equal(a.answers[2].kind, ANSWER_NIL);
         /* Nobody finds them afterwards whose calendar is behind. */
         cluster_calendar(c, -2000);
-        holds(c, (i + 1) % 3, "row-07", NULL);
+        calls_read(c, (i + 1) % 3, "row-07", NULL);
         cluster_destroy(c);
     }
 }

@@ -11,57 +11,16 @@
 #include "base/err.h"
 #include "node/engines.h"
 #include "support/node_bank.h"
+#include "support/node_calls.h"
 
 #define SECOND 1000000u
 
 static const struct occ_config three = {.degree = 3}, one = {.degree = 1};
 
-static struct bytes text(const char *s)
-{
-    return bytes_of(s, (uint32_t)strlen(s));
-}
-
-static struct cluster_config config_of(uint32_t nodes, uint32_t workers,
-                                       const struct occ_config *occ)
-{
-    struct cluster_config config = {
-        .nodes = nodes, .ops = &occ_ops, .engine = occ, .seed = 5 + nodes};
-    for (uint32_t i = 0; i < nodes; i++) {
-        config.workers[i] = workers;
-    }
-    return config;
-}
-
 static struct cluster *start(uint32_t nodes, const struct occ_config *occ)
 {
-    struct cluster_config config = config_of(nodes, 2, occ);
-    struct cluster *c = cluster_create(&config);
-    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
-    return c;
-}
-
-static struct cluster_answer call(struct cluster *c, uint32_t node, uint8_t kind, const char *key,
-                                  const char *value)
-{
-    struct op op = {.kind = kind, .key = text(key), .value = text(value)};
-    return cluster_call_at(c, node, node % 2, &op);
-}
-
-static void holds(struct cluster *c, uint32_t node, const char *key, const char *value)
-{
-    struct cluster_answer a = call(c, node, OP_GET, key, "");
-    assert_int_equal(a.kind, value == NULL ? ANSWER_NIL : ANSWER_VALUE);
-    if (value != NULL) {
-        assert_int_equal(a.n, strlen(value));
-        assert_memory_equal(a.value, value, a.n);
-    }
-}
-
-static struct cluster_txn_answer transact(struct cluster *c, uint32_t node, const struct op *ops,
-                                          uint32_t ops_n, uint32_t flags)
-{
-    struct txn_request txn = {.ops = ops, .ops_n = ops_n, .flags = flags};
-    return cluster_transact(c, node, 0, &txn);
+    struct cluster_config config = calls_config(nodes, 2, &occ_ops, occ);
+    return calls_start(&config);
 }
 
 static void single_operations_anywhere(void **state)
@@ -74,15 +33,15 @@ static void single_operations_anywhere(void **state)
         for (uint32_t k = 0; k < 8; k++) {
             char key[16];
             (void)snprintf(key, sizeof key, "key-%u", k);
-            holds(c, 0, key, NULL);
-            assert_int_equal(call(c, k % n, OP_SET, key, "one").kind, ANSWER_OK);
-            assert_int_equal(call(c, (k + 1) % n, OP_APPEND, key, "+two").number, 7);
+            calls_read(c, 0, key, NULL);
+            assert_int_equal(calls_run(c, k % n, OP_SET, key, "one").kind, ANSWER_OK);
+            assert_int_equal(calls_run(c, (k + 1) % n, OP_APPEND, key, "+two").number, 7);
             for (uint32_t at = 0; at < n; at++) {
-                holds(c, at, key, "one+two");
+                calls_read(c, at, key, "one+two");
             }
-            assert_int_equal(call(c, k % n, OP_DELETE, key, "").number, 1);
-            holds(c, (k + 2) % n, key, NULL);
-            assert_int_equal(call(c, k % n, OP_DELETE, key, "").number, 0);
+            assert_int_equal(calls_run(c, k % n, OP_DELETE, key, "").number, 1);
+            calls_read(c, (k + 2) % n, key, NULL);
+            assert_int_equal(calls_run(c, k % n, OP_DELETE, key, "").number, 0);
         }
         cluster_destroy(c);
     }
@@ -92,58 +51,49 @@ static void lists_over_several_homes(void **state)
 {
     (void)state;
     struct cluster *c = start(3, &three);
-    struct op set[] = {{.kind = OP_SET, .key = text("a"), .value = text("1")},
-                       {.kind = OP_SET, .key = text("b"), .value = text("2")},
-                       {.kind = OP_SET, .key = text("c"), .value = text("3")},
-                       {.kind = OP_ADD, .key = text("a"), .number = 10},
-                       {.kind = OP_GET, .key = text("b")}};
-    struct cluster_txn_answer a = transact(c, 0, set, 5, 0);
+    struct op set[] = {{.kind = OP_SET, .key = calls_text("a"), .value = calls_text("1")},
+                       {.kind = OP_SET, .key = calls_text("b"), .value = calls_text("2")},
+                       {.kind = OP_SET, .key = calls_text("c"), .value = calls_text("3")},
+                       {.kind = OP_ADD, .key = calls_text("a"), .number = 10},
+                       {.kind = OP_GET, .key = calls_text("b")}};
+    struct cluster_txn_answer a = calls_transact(c, 0, set, 5, 0);
     assert_int_equal(a.kind, ANSWER_OK);
     assert_int_equal(a.answers[3].number, 11);
     assert_int_equal(a.answers[4].kind, ANSWER_VALUE);
     for (uint32_t at = 0; at < 3; at++) {
-        holds(c, at, "a", "11");
-        holds(c, at, "c", "3");
+        calls_read(c, at, "a", "11");
+        calls_read(c, at, "c", "3");
     }
     /* One that does not apply undoes all, and lets go of all, what is new included. */
-    struct op nx[] = {{.kind = OP_SET, .key = text("d"), .value = text("4"), .flags = OPF_NX},
-                      {.kind = OP_SET, .key = text("e"), .value = text("5"), .flags = OPF_NX},
-                      {.kind = OP_SET, .key = text("b"), .value = text("9"), .flags = OPF_NX}};
-    a = transact(c, 1, nx, 3, TXN_ALL);
+    struct op nx[] = {
+        {.kind = OP_SET, .key = calls_text("d"), .value = calls_text("4"), .flags = OPF_NX},
+        {.kind = OP_SET, .key = calls_text("e"), .value = calls_text("5"), .flags = OPF_NX},
+        {.kind = OP_SET, .key = calls_text("b"), .value = calls_text("9"), .flags = OPF_NX}};
+    a = calls_transact(c, 1, nx, 3, TXN_ALL);
     assert_int_equal(a.kind, ANSWER_NUMBER);
-    holds(c, 2, "d", NULL);
-    holds(c, 0, "e", NULL);
-    assert_int_equal(call(c, 2, OP_SET, "d", "x").kind, ANSWER_OK);
+    calls_read(c, 2, "d", NULL);
+    calls_read(c, 0, "e", NULL);
+    assert_int_equal(calls_run(c, 2, OP_SET, "d", "x").kind, ANSWER_OK);
     /* Locked, and not written: let go at the home as well. */
-    struct op some[] = {{.kind = OP_SET, .key = text("a"), .value = text("7")},
-                        {.kind = OP_DELETE, .key = text("nothing")},
-                        {.kind = OP_SET, .key = text("c"), .value = text("8"), .flags = OPF_NX},
-                        {.kind = TXN_OP_COPY, .key = text("b"), .arg = text("copy")}};
-    a = transact(c, 2, some, 4, 0);
+    struct op some[] = {
+        {.kind = OP_SET, .key = calls_text("a"), .value = calls_text("7")},
+        {.kind = OP_DELETE, .key = calls_text("nothing")},
+        {.kind = OP_SET, .key = calls_text("c"), .value = calls_text("8"), .flags = OPF_NX},
+        {.kind = TXN_OP_COPY, .key = calls_text("b"), .arg = calls_text("copy")}};
+    a = calls_transact(c, 2, some, 4, 0);
     assert_int_equal(a.kind, ANSWER_OK);
     assert_int_equal(a.answers[1].number, 0);
     assert_int_equal(a.answers[2].kind, ANSWER_NIL);
     assert_int_equal(a.answers[3].number, 1);
     for (uint32_t at = 0; at < 3; at++) {
-        holds(c, at, "copy", "2");
-        assert_int_equal(call(c, at, OP_SET, "c", "again").kind, ANSWER_OK);
-        assert_int_equal(call(c, at, OP_SET, "nothing", "now").kind, ANSWER_OK);
+        calls_read(c, at, "copy", "2");
+        assert_int_equal(calls_run(c, at, OP_SET, "c", "again").kind, ANSWER_OK);
+        assert_int_equal(calls_run(c, at, OP_SET, "nothing", "now").kind, ANSWER_OK);
     }
     cluster_destroy(c);
 }
 
 /* ---- Money ---- */
-
-static uint64_t sum_stats(struct cluster *c, uint32_t nodes, size_t offset)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < nodes; i++) {
-        struct node_stats s;
-        node_stats(cluster_node(c, i), &s);
-        sum += *(const uint64_t *)(const void *)((const char *)&s + offset);
-    }
-    return sum;
-}
 
 struct value {
     uint32_t n;
@@ -178,11 +128,10 @@ static void transfer(uint32_t nodes, uint32_t workers, bool ordered, uint64_t se
     struct bank_config bank_config = {
         .accounts = 12, .clients = 3, .audits = 100, .local = 300, .seed = seed};
     struct bank *bank = bank_create(&bank_config);
-    struct cluster_config config = config_of(nodes, workers, &three);
+    struct cluster_config config = calls_config(nodes, workers, &occ_ops, &three);
     config.client = bank_client(bank);
     config.ordered = ordered;
-    struct cluster *c = cluster_create(&config);
-    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
+    struct cluster *c = calls_start(&config);
     for (uint32_t i = 0; i < nodes; i++) {
         bank_open(bank, c, i);
     }
@@ -201,7 +150,7 @@ static void transfer(uint32_t nodes, uint32_t workers, bool ordered, uint64_t se
     assert_true(counts.done > 100);
     assert_true(counts.audits > 10);
     assert_true(counts.conflicts > 0);
-    assert_true(sum_stats(c, nodes, offsetof(struct node_stats, txn_aborts)) > 10);
+    assert_true(CALLS_SUM(c, nodes, txn_aborts) > 10);
     /* The last COMMITs are on their way: then home and backups agree. */
     for (uint32_t i = 0; i < 2000; i++) {
         cluster_step(c, 200);
@@ -209,9 +158,9 @@ static void transfer(uint32_t nodes, uint32_t workers, bool ordered, uint64_t se
     for (uint32_t i = 0; i < bank_config.accounts && nodes <= 3; i++) {
         char key[24];
         (void)snprintf(key, sizeof key, "account-%u", i);
-        struct value first = stored(c, 0, text(key));
+        struct value first = stored(c, 0, calls_text(key));
         for (uint32_t at = 1; at < nodes; at++) {
-            struct value other = stored(c, at, text(key));
+            struct value other = stored(c, at, calls_text(key));
             assert_int_equal(other.n, first.n);
             assert_memory_equal(other.at, first.at, first.n);
         }
@@ -237,10 +186,9 @@ static void a_change_of_view_ends_what_is_under_way(void **state)
     struct bank_config bank_config = {
         .accounts = 12, .clients = 3, .audits = 0, .local = 0, .seed = 3};
     struct bank *bank = bank_create(&bank_config);
-    struct cluster_config config = config_of(3, 1, &three);
+    struct cluster_config config = calls_config(3, 1, &occ_ops, &three);
     config.client = bank_client(bank);
-    struct cluster *c = cluster_create(&config);
-    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
+    struct cluster *c = calls_start(&config);
     for (uint32_t i = 0; i < 3; i++) {
         bank_open(bank, c, i);
     }
