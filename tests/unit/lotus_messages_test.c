@@ -220,6 +220,22 @@ static const struct lotus_row rows[] = {
     {.flags = LOTUS_ROW_END},
 };
 
+/* Whoever took it would give versions above it, which nobody accepts. */
+static void test_a_forgotten_version_is_one(void **state)
+{
+    (void)state;
+    struct draft d;
+    begin(&d, LOTUS_MSG_EXECUTED);
+    d.at = lotus_row_put(d.at, &(struct lotus_row){.flags = LOTUS_ROW_END});
+    d.msg.arg = TXN_ABSENT - 1;
+    good(&d);
+    d.msg.arg = TXN_ABSENT;
+    bad(&d, "a version that nobody gives");
+    d.at = d.value;
+    d.msg.ts = LOTUS_REFUSED;
+    bad(&d, "a version that nobody gives");
+}
+
 static void test_rows_read(void **state)
 {
     (void)state;
@@ -676,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_items_that_mean_nothing),
         cmocka_unit_test(test_items_at_their_most),
         cmocka_unit_test(test_rows_read),
+        cmocka_unit_test(test_a_forgotten_version_is_one),
         cmocka_unit_test(test_rows_written),
         cmocka_unit_test(test_rows_that_mean_nothing),
         cmocka_unit_test(test_prepare),

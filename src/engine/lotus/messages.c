@@ -31,6 +31,8 @@
 #define NONCE_BYTES 8u
 #define PARTICIPANTS_BYTES 8u
 
+static const char version_of_nobody[] = "a version that nobody gives";
+
 /* ---- Pieces ---- */
 
 static void put_u24(uint8_t *at, uint32_t v)
@@ -239,7 +241,7 @@ static const char *row_invalid(const struct lotus_row *row, bool written)
         return "a row's flags mean nothing";
     }
     if (row->version >= TXN_ABSENT || (row->version == 0 && (written || !absent))) {
-        return "a version that nobody gives";
+        return version_of_nobody;
     }
     if (absent && (row->value.n > 0 || (row->flags & KEY_DEADLINE) != 0)) {
         return "an absent row has a value";
@@ -591,9 +593,10 @@ static const char *value_invalid(const struct msg *msg)
     case LOTUS_MSG_WHOLE:
         return take_head(&rest, &head) ? request_invalid(rest) : "a head is cut off";
     case LOTUS_MSG_EXECUTED:
-        return msg->ts == LOTUS_OK ? rows_invalid(rest, false)
-               : rest.n > 0        ? "refused, and has rows"
-                                   : NULL;
+        return msg->arg >= TXN_ABSENT ? version_of_nobody
+               : msg->ts == LOTUS_OK  ? rows_invalid(rest, false)
+               : rest.n > 0           ? "refused, and has rows"
+                                      : NULL;
     case LOTUS_MSG_DONE:
         return msg->ts == LOTUS_OK && rest.n > 0 ? answers_invalid(rest)
                : rest.n > 0                      ? "refused, and has answers"
@@ -601,7 +604,7 @@ static const char *value_invalid(const struct msg *msg)
     case LOTUS_MSG_FINISH:
         return rows_invalid(rest, true);
     case LOTUS_MSG_ROWS:
-        return ((uint64_t)msg->gen << 32 | msg->slot) >= TXN_ABSENT ? "a version that nobody gives"
+        return ((uint64_t)msg->gen << 32 | msg->slot) >= TXN_ABSENT ? version_of_nobody
                                                                     : rows_invalid(rest, true);
     case LOTUS_MSG_PREPARE:
         return prepare_invalid(msg);
