@@ -100,9 +100,9 @@ struct home_work {
     struct bytes rest;      /* items behind it */
     const uint8_t *item_at; /* where it stands */
     struct lotus_scan scan;
-    uint32_t met;  /* rows of ranges in this turn */
-    uint32_t read; /* bytes of `rows` that are counted in lotus_home.read */
-    uint64_t map;  /* as lotus_head */
+    uint32_t met;             /* rows of ranges in this turn */
+    uint32_t read;            /* bytes of `rows` that are counted in lotus_home.read */
+    uint64_t map;             /* as lotus_head */
     struct lotus_far awaited; /* id 0: no; else the value of ... */
     struct lotus_row pending; /* ... this row, whose key is scan.at, or empty */
     struct list_link fetches;
@@ -219,8 +219,8 @@ uint32_t home_word(enum table_word word);
 uint32_t home_items(struct worker *w, struct home_space *s, struct home_work *work);
 /* Whether its coordinator has too much to consume for it to go on. */
 bool home_behind(const struct worker *w, const struct home_work *work);
-/* Behind those that it has. LOTUS_OK, or TOOBIG: the answer would be too long; BUSY: there is no room
- * for it now. */
+/* Behind those that it has. LOTUS_OK, or TOOBIG: the answer would be too long; BUSY: there is no
+ * room for it now. */
 uint32_t home_add_row(struct worker *w, struct home_work *work, const struct lotus_row *row);
 /* The work is to be gone on with in the next poll. Any worker. */
 void home_wake(struct worker *owner, struct home_space *s, struct home_work *work);

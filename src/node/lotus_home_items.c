@@ -158,8 +158,8 @@ static uint32_t scan_on(struct worker *w, struct home_space *s, struct home_work
             return word;
         }
         w->stats.home_read++;
-        word = work->holder.far.id != 0 ? home_far_row(w, s, work, &row)
-                                        : home_add_row(w, work, &row);
+        word =
+            work->holder.far.id != 0 ? home_far_row(w, s, work, &row) : home_add_row(w, work, &row);
         if (word != LOTUS_OK) {
             return word;
         }
