@@ -660,16 +660,34 @@ static nodeset strangers(struct worker *w)
     return gone;
 }
 
+/* C8. Whether nothing that this try or one before it has asked for can have an effect. */
+static bool changed_nothing(const struct lotus_txn *t)
+{
+    bool reads = t->state == LOTUS_WHOLE && !t->writes;
+    return (t->state == LOTUS_EXECUTE || reads) && t->unsure == 0;
+}
+
+static void server_gone(struct worker *w, struct lotus_run *r, nodeset gone)
+{
+    struct lotus_effects fx = {.n = 0};
+    bool may_again = changed_nothing(&r->machine);
+    note_lost(r, gone);
+    lotus_gone(&r->machine, config_of(w, r->space), gone, &fx);
+    for (uint32_t i = 0; i < fx.n; i++) {
+        if (may_again && fx.e[i].kind == LOTUS_FX_FAIL && fx.e[i].err == HK_ERR_LOSTSLOT) {
+            fx.e[i].kind = LOTUS_FX_AGAIN;
+        }
+    }
+    carry_out(w, r, &fx);
+}
+
 void lotus_adopt(struct worker *w)
 {
     nodeset gone = w->lotus != NULL ? strangers(w) : 0;
     for (uint32_t i = 0; gone != 0 && i < w->lotus->runs_n; i++) {
         struct lotus_run *r = &w->lotus->runs[i];
-        struct lotus_effects fx = {.n = 0};
         if (r->used && r->machine.state != LOTUS_IDLE && (r->machine.homes & gone) != 0) {
-            note_lost(r, gone);
-            lotus_gone(&r->machine, config_of(w, r->space), gone, &fx);
-            carry_out(w, r, &fx);
+            server_gone(w, r, gone);
         }
     }
 }

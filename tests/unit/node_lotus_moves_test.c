@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/err.h"
 #include "base/slot.h"
 #include "node/lotus_home.h"
 #include "support/node_cluster.h"
@@ -360,6 +361,88 @@ static void the_old_home_dies(void **state)
     }
 }
 
+/* ---- The asked server dies ---- */
+
+static struct bytes key_of(struct cluster *c, uint32_t by, uint8_t home, char *buffer, size_t n)
+{
+    for (uint32_t i = 0;; i++) {
+        int length = snprintf(buffer, n, "asked:%u", i);
+        struct bytes key = bytes_of(buffer, (uint32_t)length);
+        if (home_of(c, by, key) == home) {
+            return key;
+        }
+    }
+}
+
+static bool nothing_at_3(struct cluster *c, void *context)
+{
+    (void)context;
+    for (uint32_t i = 0; i < HASH_SLOTS; i++) {
+        struct slot_home home = node_home(cluster_node(c, 1), 0, i);
+        if (home.state != HOME_STABLE || home.home == 3) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Node 1, which only computes, asks node 3 for a key, which holds 5; node 3 does not hear it. It
+ * dies, after its slots have moved on or before. What is answered: to a read of the key alone, or
+ * to a transaction that adds 1 to it and to one of node 0. once_out: the key is 5, or 6, then. */
+static struct cluster_answer asked_dies(bool moved, bool adds, bool *once_out)
+{
+    lotus = (struct lotus_config){.tries_max = 64, .locks_max = 4096};
+    memset(roles, NODE_ROLE_BOTH, sizeof roles);
+    roles[1] = NODE_ROLE_COMPUTE;
+    struct cluster *c = cluster_create(&(struct cluster_config){.nodes = NODES,
+                                                                .workers = {1, 1, 1, 1},
+                                                                .ops = &lotus_ops,
+                                                                .engine = &lotus,
+                                                                .hot = {.off = true},
+                                                                .adjust = adjust,
+                                                                .seed = 12});
+    char names[2][32];
+    cluster_until(c, cluster_serving, NULL, BOUND_US);
+    settle(c, ALL(4));
+    struct bytes key = key_of(c, 1, 3, names[0], sizeof names[0]);
+    struct bytes other = key_of(c, 1, 0, names[1], sizeof names[1]);
+    struct op put = {.kind = OP_SET, .key = key, .value = bytes_of("5", 1)};
+    assert_int_equal(cluster_call(c, 1, &put).kind, ANSWER_OK);
+    struct op ops[2] = {{.kind = OP_ADD, .key = key, .number = 1},
+                        {.kind = OP_ADD, .key = other, .number = 1}};
+    struct op get = {.kind = OP_GET, .key = key};
+    struct txn_request txn = {.ops = ops, .ops_n = 2};
+    cluster_cut(c, 1, 3, true);
+    cluster_begin(c, 1, 0, &get, adds ? &txn : NULL);
+    cluster_step(c, 50);
+    if (moved) {
+        worker_hand_over(worker_of(c, 3));
+        cluster_until(c, nothing_at_3, NULL, BOUND_US);
+    }
+    cluster_kill(c, 3);
+    struct cluster_answer a = cluster_end(c);
+    struct cluster_answer after = cluster_call(c, 1, &get);
+    *once_out = after.kind == ANSWER_VALUE && after.n == 1 && after.value[0] == (adds ? '6' : '5');
+    cluster_destroy(c);
+    return a;
+}
+
+/* What was lost was lost by the map, not because the coordinator knew an older one (C8). */
+static void the_asked_server_dies(void **state)
+{
+    (void)state;
+    bool once = false;
+    for (uint32_t adds = 0; adds < 2; adds++) {
+        struct cluster_answer a = asked_dies(true, adds == 1, &once);
+        assert_int_not_equal(a.kind, ANSWER_ERROR);
+        assert_true(once);
+        a = asked_dies(false, adds == 1, &once);
+        assert_int_equal(a.kind, ANSWER_ERROR);
+        assert_int_equal(a.number, HK_ERR_LOSTSLOT);
+        assert_false(once);
+    }
+}
+
 /* ---- Tries: what their coordinator, worker 0 of node 1, says to node 0 ---- */
 
 static void say(struct cluster *c, uint32_t try_slot, uint8_t kind, uint64_t arg,
@@ -627,15 +710,11 @@ static void strange_messages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(joins_get_their_share),
-        cmocka_unit_test(who_leaves_gives_all_away),
-        cmocka_unit_test(the_next_home_dies),
-        cmocka_unit_test(the_old_home_dies),
-        cmocka_unit_test(rows_wait_for_tries),
-        cmocka_unit_test(tries_that_stay),
-        cmocka_unit_test(locks_of_others),
-        cmocka_unit_test(strange_messages),
-        cmocka_unit_test(not_back_over_what_is_left),
+        cmocka_unit_test(joins_get_their_share), cmocka_unit_test(who_leaves_gives_all_away),
+        cmocka_unit_test(the_next_home_dies),    cmocka_unit_test(the_asked_server_dies),
+        cmocka_unit_test(the_old_home_dies),     cmocka_unit_test(rows_wait_for_tries),
+        cmocka_unit_test(tries_that_stay),       cmocka_unit_test(locks_of_others),
+        cmocka_unit_test(strange_messages),      cmocka_unit_test(not_back_over_what_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
