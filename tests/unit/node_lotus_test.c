@@ -336,16 +336,16 @@ static void note_hot(void *context, struct bytes key, uint64_t rate)
 static void keys_of_lists_are_counted(void **state)
 {
     struct lotus_config lotus = {.lock.policy = LOCK_WOUND_WAIT};
-    struct cluster_config config = config_of(2, 1, &lotus);
+    struct cluster_config config = calls_config(2, 1, &lotus_ops, &lotus);
     uint64_t rates[3] = {0};
     (void)state;
     config.hot.sample = 1;
-    struct cluster *c = cluster_create(&config);
-    cluster_until(c, cluster_serving, NULL, 10 * SECOND);
-    struct op ops[] = {{.kind = OP_GET, .key = text("a")}, {.kind = OP_GET, .key = text("b")}};
+    struct cluster *c = calls_start(&config);
+    struct op ops[] = {{.kind = OP_GET, .key = calls_text("a")},
+                       {.kind = OP_GET, .key = calls_text("b")}};
     for (uint32_t i = 0; i < 100; i++) {
-        assert_int_equal(transact(c, 0, ops, 2, 0).kind, ANSWER_OK);
-        (void)call(c, 0, OP_GET, "c", "");
+        assert_int_equal(calls_transact(c, 0, ops, 2, 0).kind, ANSWER_OK);
+        (void)calls_run(c, 0, OP_GET, "c", "");
     }
     assert_int_equal(node_hotkeys(cluster_node(c, 0), 0, cluster_now(c), 10, note_hot, rates),
                      HK_OK);
