@@ -178,7 +178,7 @@ static void answer(struct worker *w, const struct msg *msg, uint8_t from, enum l
 static enum lotus_stored store(struct worker *w, struct home_space *s, const struct msg *msg,
                                uint8_t from)
 {
-    if (w->node->config.role == NODE_ROLE_COMPUTE) {
+    if (w->node->config.role == NODE_ROLE_COMPUTE || s->far == NULL) {
         return LOTUS_STORED_NO_ROLE;
     }
     struct home_cells *c = of(w, s, from, true);
@@ -203,7 +203,7 @@ static enum lotus_stored store(struct worker *w, struct home_space *s, const str
 
 void home_cells_message(struct worker *w, struct home_space *s, const struct msg *msg, uint8_t from)
 {
-    struct home_cells *c = of(w, s, from, false);
+    struct home_cells *c = s->far != NULL ? of(w, s, from, false) : NULL;
     struct cell **at = c != NULL ? find(c, msg->arg) : NULL;
     bool found = at != NULL && *at != NULL;
     bool asked = lotus_slot_worker(msg->slot) < WORKERS_MAX;

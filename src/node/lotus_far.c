@@ -9,12 +9,14 @@
 #include "base/assert.h"
 #include "base/slot.h"
 
-#define AHEAD_MOST 64u    /* fetches of one work, or of the mover, at a time */
-#define SCAN_AHEAD 32u    /* rows of a range that are looked at ahead */
-#define VICTIMS_MOST 16u  /* tried in one poll */
-#define BLOCKED_US 200u   /* nothing could make room: again then */
-#define NOBODY_US 100000u /* nobody takes cells: again then */
-#define WALK_ROWS 256u    /* looked at in one poll */
+#define AHEAD_MOST 64u                    /* fetches of one work, or of the mover, at a time */
+#define AHEAD_BYTES (UINT64_C(16) << 20)  /* of a worker's fetches, ahead */
+#define FETCH_BYTES (UINT64_C(256) << 20) /* ... and of all; but one may always be more */
+#define SCAN_AHEAD 32u                    /* rows of a range that are looked at ahead */
+#define VICTIMS_MOST 16u                  /* tried in one poll */
+#define BLOCKED_US 200u                   /* nothing could make room: again then */
+#define NOBODY_US 100000u                 /* nobody takes cells: again then */
+#define WALK_ROWS 256u                    /* looked at in one poll */
 #define WALK_AGAIN_US 10000u
 #define LOST_US 50000u /* lost slots are told again then */
 
@@ -84,6 +86,7 @@ void home_forget(struct worker *w, uint8_t space, const struct lotus_far *far)
 static void fetch_give(struct worker *w, struct home_fetch *f)
 {
     free(f->bytes);
+    w->lotus_home->fetching -= f->far.bytes;
     *f = (struct home_fetch){.link = f->link, .gen = f->gen + 1};
     list_remove(&f->link);
     list_push_back(&w->lotus_home->fetches, &f->link);
@@ -101,15 +104,18 @@ static struct home_fetch *fetch_find(struct list_link *list, const struct lotus_
     return NULL;
 }
 
-/* Asks for what the cell has; NULL: there is no room for another one. */
+/* Asks for what the cell has; NULL: there is no room for another one, or of so many bytes. */
 static struct home_fetch *fetch_begin(struct worker *w, struct home_space *s,
                                       struct list_link *list, struct home_work *work,
                                       const struct lotus_far *far)
 {
-    struct list_link *link = list_pop_front(&w->lotus_home->fetches);
+    struct lotus_home *home = w->lotus_home;
+    bool room = home->fetching == 0 || home->fetching + far->bytes <= FETCH_BYTES;
+    struct list_link *link = room ? list_pop_front(&home->fetches) : NULL;
     if (link == NULL) {
         return NULL;
     }
+    home->fetching += far->bytes;
     struct home_fetch *f = list_entry(link, struct home_fetch, link);
     f->work = work;
     f->far = *far;
@@ -187,8 +193,8 @@ static uint32_t lost_row(struct worker *w, struct home_space *s, struct home_wor
 static bool may_ask(struct worker *w, const struct home_work *work, const struct lotus_far *far,
                     uint32_t *n)
 {
-    return *n < AHEAD_MOST && alive(w, far) &&
-           fetch_find((struct list_link *)(uintptr_t)&work->fetches, far) == NULL;
+    return *n < AHEAD_MOST && w->lotus_home->fetching + far->bytes <= AHEAD_BYTES &&
+           alive(w, far) && fetch_find((struct list_link *)(uintptr_t)&work->fetches, far) == NULL;
 }
 
 /* Rows of the range behind the one that is awaited. */
@@ -285,6 +291,9 @@ uint32_t home_far_go_on(struct worker *w, struct home_space *s, struct home_work
     case FETCH_GONE:
         fetch_give(w, f);
         return lost_row(w, s, work);
+    case FETCH_NOMEM:
+        fetch_give(w, f);
+        return LOTUS_NOMEM;
     case FETCH_SENT:
     case FETCH_FREE:
         break;
@@ -307,7 +316,8 @@ static void ahead_of_mover(struct worker *w, struct home_space *s, struct bytes 
                                   &row, &far, &near)) {
             return;
         }
-        if (!near && alive(w, &far) && !lotus_stays(w, s->space, slot_of_key(row.key)) &&
+        bool room = w->lotus_home->fetching + far.bytes <= AHEAD_BYTES;
+        if (!near && room && alive(w, &far) && !lotus_stays(w, s->space, slot_of_key(row.key)) &&
             fetch_find(&s->far->moving, &far) == NULL &&
             fetch_begin(w, s, &s->far->moving, NULL, &far) != NULL) {
             s->far->moving_n++;
@@ -324,6 +334,10 @@ enum far_word home_far_value(struct worker *w, uint8_t space, struct bytes key,
     if (f != NULL ? f->state == FETCH_GONE : !alive(w, far)) {
         lose(w, space, slot_of_key(key));
         return FAR_LOST;
+    }
+    if (f != NULL && f->state == FETCH_NOMEM) {
+        home_far_moved(w, space, far); /* again */
+        f = NULL;
     }
     if (f == NULL) {
         f = fetch_begin(w, s, &s->far->moving, NULL, far);
@@ -743,7 +757,7 @@ static void fetched(struct worker *w, struct home_space *s, const struct msg *ms
         return;
     }
     uint8_t *bytes = msg->ts == 0 ? malloc(msg->value.n + 1) : NULL;
-    f->state = bytes != NULL ? FETCH_HERE : FETCH_GONE;
+    f->state = bytes != NULL ? FETCH_HERE : msg->ts == 0 ? FETCH_NOMEM : FETCH_GONE;
     f->bytes = bytes;
     if (bytes != NULL && msg->value.n > 0) {
         memcpy(bytes, msg->value.at, msg->value.n);

@@ -832,7 +832,8 @@ static void take_far(struct worker *w, struct home_space *s, const struct msg *m
     bool answer = msg->kind == LOTUS_MSG_STORED || msg->kind == LOTUS_MSG_FETCHED;
     uint32_t worker = answer ? lotus_slot_worker(msg->slot) : lotus_cell_worker(msg->arg);
     bool here = worker < WORKERS_MAX && worker % w->node->config.workers == w->index;
-    if (!here || s->far == NULL || from == w->node->config.self || lanes_life(w, from) == 0) {
+    if (!here || (s->far == NULL && msg->kind != LOTUS_MSG_STORE) || from == w->node->config.self ||
+        lanes_life(w, from) == 0) {
         w->stats.engine_drops[ENGINE_DROP_INVALID]++;
     } else if (answer || msg->kind == LOTUS_MSG_RECALL) {
         home_far_message(w, s, msg, from);

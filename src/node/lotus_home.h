@@ -37,7 +37,7 @@ enum home_doing {
 };
 
 /* A cell's bytes that were asked for: by a work, by the mover, or to bring a row home. */
-enum home_fetch_state { FETCH_FREE, FETCH_SENT, FETCH_HERE, FETCH_GONE };
+enum home_fetch_state { FETCH_FREE, FETCH_SENT, FETCH_HERE, FETCH_GONE, FETCH_NOMEM };
 struct home_fetch {
     struct list_link
         link; /* home_work.fetches, home_space.moving, .homing, or lotus_home.fetches */
@@ -174,6 +174,7 @@ struct lotus_home {
     /* Where rows can be far: */
     struct home_fetch *all_fetches; /* HOME_FETCHES; NULL: nowhere */
     struct list_link fetches;       /* free ones */
+    uint64_t fetching;              /* bytes that are asked for, or are here and not used yet */
 };
 #define HOME_FETCHES 4096u
 

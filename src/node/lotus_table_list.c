@@ -73,15 +73,17 @@ static enum table_word put_new(struct lotus_table *t, struct store_thread *threa
     return word;
 }
 
-/* Another record for an entry, if nobody has its row. */
+/* Another record for an entry, if nobody has its row. What it has may have made room since it was
+ * looked at. */
 static enum table_word put_over(struct lotus_table *t, struct store_thread *thread,
-                                struct bytes key, const struct row_read *now,
-                                const struct row_read *old)
+                                struct bytes key, const struct row_read *now)
 {
+    uint64_t buffer[STORE_INLINE_MAX / 8u];
+    struct row_read old;
     struct unowned u;
     enum table_word word = TABLE_WAITS;
-    if (unowned_begin(t, key, false, &u)) {
-        entry_exchange(t, thread, key, old, now);
+    if (unowned_begin(t, key, false, &u) && row_find(t, thread, key, 0, false, buffer, &old)) {
+        entry_exchange(t, thread, key, &old, now);
         word = TABLE_DONE;
     }
     unowned_end(&u);
@@ -112,7 +114,7 @@ enum table_word lotus_table_put(struct lotus_table *table, struct store_thread *
                            : err == HK_ERR_NOMEM ? TABLE_NOMEM
                                                  : TABLE_TOOBIG;
     if (word == TABLE_DONE) {
-        word = found ? put_over(table, thread, row->key, &now, &old)
+        word = found ? put_over(table, thread, row->key, &now)
                      : put_new(table, thread, row->key, &now);
         if (word != TABLE_DONE) {
             record_drop(table->records, thread, now.hint);

@@ -370,6 +370,15 @@ static void tell_handed_over(struct server *s, uint32_t slots, const char *why_n
     } else if (server_any_mapped(s)) {
         log_write(s->log, LOG_INFO, "leaving: all slots are handed over");
     }
+    for (uint32_t i = 0; i < SPACES_MAX && why_not != NULL; i++) {
+        struct lotus_table_stats table;
+        if (node_table_stats(s->node, i, &table) && table.cells > 0) {
+            log_write(s->log, LOG_WARN,
+                      "leaving: %" PRIu64 " values of space %" PRIu32
+                      " that are kept for other nodes were not handed over: %s; they are lost",
+                      table.cells, i, why_not);
+        }
+    }
     if (server_any_owned(s) && why_not != NULL) {
         log_write(
             s->log, LOG_WARN,
