@@ -94,7 +94,7 @@ struct bench_run {
     uint64_t refused;      /* too many others were faster (HK_ERR_BUSY): not in ops, and no fault */
     uint64_t reads_passed; /* direct reads that had to be left to the node */
     uint64_t hits;         /* operations on keys that all nodes have (ENGINE_HOMED) */
-    uint64_t cache_looks, cache_hits; /* of a baseline with a cache of index nodes */
+    uint64_t cache_looks, cache_hits; /* of a baseline with a cache of index nodes; of values */
     uint64_t frames_dropped; /* by the links, for want of room: then a run says nothing either */
     uint64_t view_changes;   /* since the cluster was formed, and nodes that were thrown out; a run
                                 with one says nothing */

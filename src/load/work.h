@@ -72,6 +72,7 @@ struct work_config {
     uint32_t shift;        /* voter: a place's transactions until popularity moves on; 0: never */
     struct keys_fold fold; /* ycsb-a to -f: of a table that is larger than this one (load/keys.h) */
     bool neighbours;       /* ycsb-a to -f: popular records lie side by side, not scattered */
+    bool partitioned;      /* ycsb-a, -b, -c, -f: transactions are of records of their own node */
     uint32_t columns;      /* ycsb-a to -f: a write is of one of them; 1: of the whole record */
     uint32_t scan;         /* ycsb-e: records of a scan, at the most */
     uint32_t warehouses;   /* tpcc: of each place */

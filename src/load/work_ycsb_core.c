@@ -1,7 +1,8 @@
 /* YCSB's core workloads A to F in transactions (B. F. Cooper et al., "Benchmarking cloud serving
  * systems with YCSB", 2010; [L] 7.2): each of the requests is for a record of the whole table, by
  * popularity, no record twice. Number i of the table is number i / places of the place i % places,
- * so popular records are spread over all places, neighbours or not.
+ * so popular records are spread over all places, neighbours or not. Partitioned, each node has a
+ * table of its own, of its places.
  *
  * A record's key ends with its number, highest byte first: the records of a place are a run of
  * neighbours, which a scan reads in order; it ends where the run does. */
@@ -15,9 +16,15 @@ enum { RECORDS };
 #define INSERT_PERCENT 5.0
 #define NUMBER_AT 4u /* of a key, behind the tag */
 
+/* That share a table. */
+static uint32_t places_of_table(const struct work *w)
+{
+    return w->config.partitioned ? w->config.workers : w->places;
+}
+
 static int core_open(struct work *w)
 {
-    struct keys_config config = {.n = (uint64_t)w->per_place * w->places,
+    struct keys_config config = {.n = (uint64_t)w->per_place * places_of_table(w),
                                  .exponent = w->config.theta,
                                  .scramble = w->config.theta > 0.0 && !w->config.neighbours &&
                                              w->config.kind != WORK_YCSB_D,
@@ -122,13 +129,15 @@ static void core_done(struct work *w, uint32_t place, const struct work_txn *txn
 
 /* A record that the transaction has not drawn before. latest: ranks count from what was
  * inserted last, which is at any place, as each inserts as much. */
-static void draw_record(const struct work *w, struct random *random, uint32_t drawn, bool latest,
-                        struct work_txn *txn, uint32_t *home_out, uint32_t *id_out)
+static void draw_record(const struct work *w, uint32_t place, struct random *random, uint32_t drawn,
+                        bool latest, struct work_txn *txn, uint32_t *home_out, uint32_t *id_out)
 {
+    uint32_t places = places_of_table(w);
+    uint32_t first = w->config.partitioned ? work_node_of(w, place) * places : 0;
     uint64_t at, record;
     do {
         record = keys_draw(&w->keys, random);
-        uint64_t home = record % w->places, id = record / w->places;
+        uint64_t home = first + record % places, id = record / places;
         if (latest) {
             home = random_below(random, w->places);
             id = w->per_place - 1 - id % w->per_place +
@@ -149,7 +158,7 @@ static void draw_mixed(struct work *w, uint32_t place, struct random *random, st
     work_begin(txn, 0);
     for (uint32_t i = 0; i < w->config.requests; i++) {
         uint32_t home, id;
-        draw_record(w, random, i, false, txn, &home, &id);
+        draw_record(w, place, random, i, false, txn, &home, &id);
         bool write = work_percent(random, writes);
         if (!write || reads_first) {
             (void)record_op(w, txn, place, home, OP_GET, id);
@@ -175,7 +184,7 @@ static void draw_d(struct work *w, uint32_t place, struct random *random, struct
     work_begin(txn, 0);
     for (uint32_t i = 0; i < w->config.requests; i++) {
         uint32_t home, id;
-        draw_record(w, random, i, true, txn, &home, &id);
+        draw_record(w, place, random, i, true, txn, &home, &id);
         if (work_percent(random, w->config.writes)) {
             add_insert(w, txn, place);
         } else {
@@ -189,7 +198,7 @@ static void draw_e(struct work *w, uint32_t place, struct random *random, struct
     work_begin(txn, 0);
     for (uint32_t i = 0; i < w->config.requests; i++) {
         uint32_t home, id;
-        draw_record(w, random, i, false, txn, &home, &id);
+        draw_record(w, place, random, i, false, txn, &home, &id);
         if (work_percent(random, w->config.writes)) {
             add_insert(w, txn, place);
         } else {

@@ -147,6 +147,11 @@ static int make_clusters(struct session *s)
         const char *why = NULL;
         config.engine = bench_protocol_engine(o->designs[i].protocol);
         config.lotus = o->designs[i].lotus;
+        if (o->partitioned) {
+            double bytes = cache_part(o) * o->work.objects * o->work.value_bytes;
+            config.lotus.near_max = bytes > 1.0 ? (uint64_t)bytes : 1;
+            config.lotus.far_min = 1;
+        }
         config.work = &o->work;
         config.samples = s->samples;
         if (bench_cluster_create(&config, &s->clusters[i], &why) != HK_OK) {
@@ -171,6 +176,16 @@ static void keep(struct bench_work_series *series, uint32_t run, const struct be
     series->view_changes += result->view_changes;
 }
 
+/* Values that homes were asked for, and that they had. */
+static void near_values(struct session *s)
+{
+    if (s->options.partitioned) {
+        uint64_t looks = s->run->node.home_read, misses = s->run->node.far_fetches;
+        s->run->cache_looks = looks;
+        s->run->cache_hits = looks > misses ? looks - misses : 0;
+    }
+}
+
 /* All in turn, every second round backwards: whatever slows the machine down slows all. */
 static void run_all(struct session *s)
 {
@@ -182,6 +197,7 @@ static void run_all(struct session *s)
                 run_baseline(s, design);
             } else {
                 bench_cluster_run(s->clusters[design], o->warmup, o->seconds, s->run);
+                near_values(s);
             }
             keep(&s->series[design], run, s->run);
         }

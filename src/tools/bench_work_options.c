@@ -53,7 +53,8 @@ static const char help[] =
     "                        ycsb-a to -d and -f also one_sided_no_wait, one_sided_wait_die:\n"
     "                        baselines on one-sided verbs in shared memory (docs/ONE_SIDED.md)\n"
     "  --overlap             one-sided: all requests of a transaction at once\n"
-    "  --cache PERCENT       one-sided, dex: of the index that a compute server has room for (8)\n"
+    "  --cache PERCENT       one-sided, dex: of the index that a compute server has room for (8);\n"
+    "                        lotus with --partitioned: of its values\n"
     "  --memory N            so many of the nodes are memory servers, the others compute servers\n"
     "                        (0: all nodes are both)\n"
     "  --one-at-a-time       no batching inside a transaction: a request, then the next\n"
@@ -64,8 +65,10 @@ static const char help[] =
     "\n"
     "co-partitioned memory\n"
     "  --partitioned         every node has its own records, and transactions of these; ycsb-a,\n"
-    "                        -b, -c and -f, of 1 request and 8 bytes unless told. Needs --cc dex:\n"
-    "                        a baseline, an index whose nodes are cached (docs/ONE_SIDED.md)\n"
+    "                        -b, -c and -f, of 1 request and 8 bytes unless told. For lotus, "
+    "which\n"
+    "                        keeps values near (docs/LOTUS.md), and for --cc dex: a baseline, an\n"
+    "                        index whose nodes are cached (docs/ONE_SIDED.md)\n"
     "\n"
     "the measurement\n"
     "  --seconds S           of each run (2)\n"
@@ -517,20 +520,41 @@ static bool fits_dex(const struct bench_work_options *o)
     return wrong == NULL;
 }
 
+/* Values that are not near are at other nodes. */
+static bool fits_far(const struct bench_work_options *o)
+{
+    const char *wrong = NULL;
+    if (!reads_and_writes(o->work.kind)) {
+        wrong = "runs ycsb-a, -b, -c and -f";
+    } else if (o->config.nodes < 2 || o->config.memory >= o->config.nodes) {
+        wrong = "needs a compute server, and another node";
+    } else if (o->increments) {
+        wrong = "has no --increments";
+    }
+    if (wrong != NULL) {
+        fprintf(stderr, "horkos bench: --partitioned %s\n", wrong);
+    }
+    return wrong == NULL;
+}
+
 /* Of --partitioned; a design that it shall have is let in here. */
 static bool fits_partitioned(struct bench_work_options *o)
 {
-    bool others = policies_asked(o, 0, BENCH_PARTITIONED_POLICIES) > 0;
-    for (uint32_t i = 0; i < BENCH_PROTOCOLS; i++) {
-        others = others || o->protocols[i];
-    }
-    if (!o->partitioned || others || !o->policies[BENCH_POLICY_DEX]) {
-        fprintf(stderr, "horkos bench: --partitioned and --cc dex need each other, and are for "
+    bool dex = o->policies[BENCH_POLICY_DEX], ours = policies_asked(o, 0, LOCK_POLICIES) > 0;
+    bool others = policies_asked(o, LOCK_POLICIES, BENCH_PARTITIONED_POLICIES) > 0 ||
+                  o->protocols[BENCH_ZEUS] || o->protocols[BENCH_STATIC];
+    ours = ours || o->protocols[BENCH_LOTUS];
+    if (!o->partitioned || others || (!dex && !ours)) {
+        fprintf(stderr, "horkos bench: --partitioned is for lotus and --cc dex, and dex is for "
                         "nothing else\n");
         return false;
     }
-    o->protocols[BENCH_DEX] = true;
-    return fits_dex(o);
+    o->protocols[BENCH_DEX] = dex;
+    o->protocols[BENCH_LOTUS] = ours;
+    o->policies[LOCK_WOUND_WAIT] =
+        o->policies[LOCK_WOUND_WAIT] || (ours && policies_asked(o, 0, LOCK_POLICIES) == 0);
+    o->work.partitioned = true;
+    return (!ours || fits_far(o)) && (!dex || fits_dex(o));
 }
 
 static bool fits_protocols(struct bench_work_options *o)

@@ -61,11 +61,26 @@ class Baselines(unittest.TestCase):
                     self.assertLess(dex["cache_hits"], 1)
                     self.assertGreater(dex["bytes_per_txn"], 0)
 
+    def test_values_beside_index_nodes(self):
+        """Lotus keeps values near, the baseline nodes of the index."""
+        got = measured("ycsb-a", "--partitioned", "--cc", "wound_wait,dex", "--cache", "30",
+                       "--nodes", "4", "--memory", "2")
+        for name in ("lotus", "dex"):
+            design = got["designs"][name]
+            self.check(design, True)
+            self.assertGreater(design["cache_hits"], 0)
+            self.assertLess(design["cache_hits"], 1)
+
     def test_a_larger_cache_asks_for_less(self):
+        for name, policy in (("dex", "dex"), ("lotus", "wound_wait")):
+            with self.subTest(name=name):
+                self._asks_for_less(name, policy)
+
+    def _asks_for_less(self, name, policy):
         said = []
         for cache in ("10", "100"):
-            got = measured("ycsb-c", "--partitioned", "--cc", "dex", "--cache", cache)
-            said.append(got["designs"]["dex"])
+            got = measured("ycsb-c", "--partitioned", "--cc", policy, "--cache", cache)
+            said.append(got["designs"][name])
         self.assertGreater(said[1]["cache_hits"], said[0]["cache_hits"])
         self.assertLess(said[1]["bytes_per_txn"], said[0]["bytes_per_txn"])
 
@@ -76,8 +91,10 @@ class Baselines(unittest.TestCase):
 
     def test_what_makes_no_sense(self):
         for options, says in (
-                (("--cc", "dex"), "--partitioned and --cc dex need each other"),
-                (("--partitioned",), "--partitioned and --cc dex need each other"),
+                (("--cc", "dex"), "--partitioned is for lotus and --cc dex"),
+                (("--partitioned",), "--partitioned is for lotus and --cc dex"),
+                (("--partitioned", "--engine", "zeus"), "--partitioned is for lotus and --cc dex"),
+                (("--partitioned", "--cc", "no_wait", "--nodes", "1"), "another node"),
                 (("--partitioned", "--cc", "dex", "--payload", "100"), "values of 8 bytes"),
                 (("--partitioned", "--cc", "dex", "--threads"), "one thread"),
                 (("--cache", "8"), "--cache is for")):
