@@ -528,8 +528,8 @@ static bool fits_far(const struct bench_work_options *o)
         wrong = "runs ycsb-a, -b, -c and -f";
     } else if (o->config.nodes < 2 || o->config.memory >= o->config.nodes) {
         wrong = "needs a compute server, and another node";
-    } else if (o->increments) {
-        wrong = "has no --increments";
+    } else if (o->increments || o->overlap) {
+        wrong = "has no --increments, and no --overlap";
     }
     if (wrong != NULL) {
         fprintf(stderr, "horkos bench: --partitioned %s\n", wrong);

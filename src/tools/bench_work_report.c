@@ -37,7 +37,7 @@ static const struct {
     {WORK_NACKS_PER_MOVE, "NACKs a move"},
     {WORK_MESSAGES_PER_MOVE, "messages a move"},
     {WORK_MESSAGES_PER_COMMIT, "messages a commit"},
-    {WORK_CACHE_HITS, "nodes found in the cache"},
+    {WORK_CACHE_HITS, "found in the cache"},
     {WORK_MESSAGES_PER_TXN, "messages a transaction"},
     {WORK_FRAMES_PER_TXN, "frames a transaction"},
     {WORK_BYTES_PER_TXN, "bytes a transaction"},

@@ -151,15 +151,18 @@ static void one_sided_baselines_are_designs(void **state)
     assert_int_equal(parse("--workload ycsb-a --cc wait_die --overlap"), STATUS_USAGE);
 }
 
-static void co_partitioned_memory_is_dexs(void **state)
+static void co_partitioned_memory(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
         "--workload ycsb-a --partitioned",
         "--workload ycsb-a --cc dex",
-        "--workload ycsb-a --partitioned --cc dex,no_wait",
+        "--workload ycsb-a --partitioned --cc no_wait --nodes 1",
+        "--workload ycsb-a --partitioned --cc no_wait --overlap",
+        "--workload ycsb-a --partitioned --cc no_wait --increments",
+        "--workload ycsb-d --partitioned --cc no_wait",
+        "--workload ycsb-a --partitioned --engine zeus",
         "--workload ycsb-a --partitioned --cc dex,one_sided_no_wait",
-        "--workload ycsb-a --partitioned --cc dex --engine lotus",
         "--workload ycsb-d --partitioned --cc dex",
         "--workload ycsb-e --partitioned --cc dex",
         "--workload tatp --partitioned --cc dex",
@@ -192,7 +195,13 @@ static void co_partitioned_memory_is_dexs(void **state)
                      STATUS_OK);
     assert_true(o.cache == 32.5 && o.work.requests == 4 && o.work.nodes == 3);
     assert_int_equal(parse("--workload ycsb-a --cc one_sided_no_wait --cache 5"), STATUS_OK);
-    assert_true(o.cache == 5.0);
+    assert_true(o.cache == 5.0 && !o.work.partitioned);
+    assert_int_equal(parse("--workload ycsb-a --partitioned --cc dex,no_wait"), STATUS_OK);
+    assert_names((const char *const[]){"lotus", "dex", NULL});
+    assert_true(o.work.partitioned);
+    assert_int_equal(parse("--workload ycsb-c --partitioned --engine lotus --cache 5"), STATUS_OK);
+    assert_names((const char *const[]){"lotus", NULL});
+    assert_int_equal(o.designs[0].lotus.lock.policy, LOCK_WOUND_WAIT);
 }
 
 static void what_is_wrong_is_refused(void **state)
@@ -238,7 +247,7 @@ int main(void)
         cmocka_unit_test(samples_are_of_one_cluster),
         cmocka_unit_test(lotus_is_many_designs),
         cmocka_unit_test(one_sided_baselines_are_designs),
-        cmocka_unit_test(co_partitioned_memory_is_dexs),
+        cmocka_unit_test(co_partitioned_memory),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
