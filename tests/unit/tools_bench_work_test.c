@@ -242,12 +242,9 @@ static void what_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_workloads),
-        cmocka_unit_test(every_option),
-        cmocka_unit_test(samples_are_of_one_cluster),
-        cmocka_unit_test(lotus_is_many_designs),
-        cmocka_unit_test(one_sided_baselines_are_designs),
-        cmocka_unit_test(co_partitioned_memory),
+        cmocka_unit_test(defaults_are_the_workloads),      cmocka_unit_test(every_option),
+        cmocka_unit_test(samples_are_of_one_cluster),      cmocka_unit_test(lotus_is_many_designs),
+        cmocka_unit_test(one_sided_baselines_are_designs), cmocka_unit_test(co_partitioned_memory),
         cmocka_unit_test(what_is_wrong_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
