@@ -23,6 +23,7 @@ static const char help[] =
     "\n"
     "  --engine NAME     the engine: hermes (default), craq, zab, galene, zeus, lotus\n"
     "  --cc POLICY       of lotus: no_wait, wait_die or wound_wait (drawn)\n"
+    "  --near            of lotus: homes have room for hardly any values (near_max)\n"
     "  --nodes N         nodes of the cluster, 1 to 9 (3)\n"
     "  --workers N       workers of each node, 1 to 3 (drawn by the seed)\n"
     "  --seeds N         how many seeds (100)\n"
