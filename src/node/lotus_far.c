@@ -52,6 +52,13 @@ static bool alive(const struct worker *w, const struct lotus_far *far)
     return far->life == lanes_life(w, far->node);
 }
 
+/* Its pair of processes is no more. A cell of a life that this worker has not heard of yet, since
+ * another one was first with the view, is neither (F4). */
+static bool gone(const struct worker *w, const struct lotus_far *far)
+{
+    return !alive(w, far) && far->life <= w->view.epoch;
+}
+
 static bool recalled(const struct worker *w, uint8_t space, uint8_t node)
 {
     /* relaxed: a wish. */
@@ -76,9 +83,27 @@ static void send(struct worker *w, uint8_t space, const struct lotus_far *far, e
 
 void home_forget(struct worker *w, uint8_t space, const struct lotus_far *far)
 {
+    struct buffer *later = &w->lotus_home->spaces[space]->far->later;
     if (alive(w, far)) {
         send(w, space, far, LOTUS_MSG_FORGET, 0, 0, bytes_of(NULL, 0));
+    } else if (!gone(w, far)) {
+        memcpy(buffer_add(later, sizeof *far), far, sizeof *far);
     }
+}
+
+/* What could not be forgotten before this view. */
+static void forget_later(struct worker *w, struct home_space *s)
+{
+    struct lotus_far *all = (struct lotus_far *)(void *)s->far->later.at;
+    uint32_t n = s->far->later.n / (uint32_t)sizeof *all, kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (alive(w, &all[i])) {
+            send(w, s->space, &all[i], LOTUS_MSG_FORGET, 0, 0, bytes_of(NULL, 0));
+        } else if (!gone(w, &all[i])) {
+            all[kept++] = all[i];
+        }
+    }
+    s->far->later.n = kept * (uint32_t)sizeof *all;
 }
 
 /* ---- Fetches ---- */
@@ -274,8 +299,11 @@ uint32_t home_far_go_on(struct worker *w, struct home_space *s, struct home_work
     if (lotus_table_state(s->table, &work->holder) == TRY_WOUNDED) {
         return LOTUS_REFUSED;
     }
-    if (f == NULL && !alive(w, &work->awaited)) {
+    if (f == NULL && gone(w, &work->awaited)) {
         return lost_row(w, s, work);
+    }
+    if (f == NULL && !alive(w, &work->awaited)) {
+        return LOTUS_MOVED; /* not in this view: again soon */
     }
     if (f == NULL) {
         f = fetch_begin(w, s, &work->fetches, work, &work->awaited);
@@ -331,9 +359,12 @@ enum far_word home_far_value(struct worker *w, uint8_t space, struct bytes key,
 {
     struct home_space *s = w->lotus_home->spaces[space];
     struct home_fetch *f = fetch_find(&s->far->moving, far);
-    if (f != NULL ? f->state == FETCH_GONE : !alive(w, far)) {
+    if (f != NULL ? f->state == FETCH_GONE : gone(w, far)) {
         lose(w, space, slot_of_key(key));
         return FAR_LOST;
+    }
+    if (f == NULL && !alive(w, far)) {
+        return FAR_COMES;
     }
     if (f != NULL && f->state == FETCH_NOMEM) {
         home_far_moved(w, space, far); /* again */
@@ -441,6 +472,9 @@ static bool make_room(struct worker *w, struct home_space *s)
         w->stats.far_clean += goes;
         return goes;
     }
+    if (v.far.id != 0 && !alive(w, &v.far) && !gone(w, &v.far)) {
+        return false;
+    }
     if (v.far.id != 0 &&
         lotus_table_home(s->table, thread, v.key, &v.far, bytes_of(NULL, 0)) != TABLE_DONE) {
         return false;
@@ -535,7 +569,7 @@ static void walk(struct worker *w, struct home_space *s)
             return;
         }
         bool mine = cell.id != 0 && lotus_stays(w, s->space, slot_of_key(row.key));
-        if (mine && !near && !alive(w, &cell)) {
+        if (mine && !near && gone(w, &cell)) {
             lose(w, s->space, slot_of_key(row.key));
         } else if (mine && recalled(w, s->space, cell.node) &&
                    !bring_home(w, s, row.key, &cell, near)) {
@@ -638,6 +672,7 @@ void home_far_adopt(struct worker *w, struct home_space *s)
     }
     far->refused = far->full = 0;
     far->again_us = 0;
+    forget_later(w, s);
     if (gone != 0) {
         strangers(w, s, gone);
     }
@@ -689,6 +724,7 @@ void home_far_deinit(struct worker *w, struct home_space *s)
             f->bytes = NULL;
         }
     }
+    buffer_free(&s->far->later);
     free(s->far->walk_at);
     free(s->far);
     s->far = NULL;

@@ -78,9 +78,10 @@ struct home_far {
     bool walks, walk_begun, walk_again;
     uint8_t *walk_at;
     uint32_t walk_n, walk_capacity;
-    uint64_t walk_us; /* not before */
-    uint64_t lost_us; /* lost slots are told again then; worker 0 */
-    bool buries;      /* there are dying cells */
+    uint64_t walk_us;    /* not before */
+    uint64_t lost_us;    /* lost slots are told again then; worker 0 */
+    bool buries;         /* there are dying cells */
+    struct buffer later; /* struct lotus_far: to be forgotten, in a view that is to come */
     struct home_cells *cells[NODES_MAX];
     struct home_cells *dying;
 };

@@ -436,6 +436,59 @@ static void nobody_has_to_ask_for_what_is_lost(void **state)
     cluster_destroy(c);
 }
 
+/* ---- A worker that is behind ---- */
+
+static bool no_debt(struct cluster *c, void *context)
+{
+    (void)c;
+    return (*(const struct home_far **)context)->later.n == 0;
+}
+
+/* The row names a cell of a life that its reader's view does not have yet, as if another worker had
+ * adopted the next view and let it go there (F4): it is not lost, and who writes it owes FORGET. */
+static void who_is_behind_waits(void **state)
+{
+    (void)state;
+    memset(roles, NODE_ROLE_BOTH, sizeof roles);
+    struct model m;
+    struct cluster *c = start(3, 1, 100000);
+    model_init(&m);
+    set(c, &m, 0, 0, 5);
+    struct bytes key = text(m.key[0]), value = text(m.value[0]);
+    uint32_t home = node_home(cluster_node(c, 0), 0, slot_of_key(key)).home;
+    struct worker *w = node_worker(cluster_node(c, home), 0);
+    struct lotus_table *table = space_of(c, home)->table;
+    _Alignas(8) uint8_t buffer[LOTUS_NEXT_BYTES];
+    struct lotus_row row;
+    assert_true(lotus_table_next(table, w->threads[0], key, true, buffer, &row));
+    struct lotus_far far = {.id = lotus_cell_id(0, 999),
+                            .life = w->view.epoch + 1,
+                            .bytes = value.n,
+                            .node = (uint8_t)((home + 1) % 3)};
+    assert_int_equal(lotus_table_let_go(table, w->threads[0], key, row.version, &far), TABLE_DONE);
+    struct op get = {.kind = OP_GET, .key = key};
+    cluster_begin(c, home, 0, &get, NULL);
+    for (uint32_t i = 0; i < 300; i++) {
+        cluster_step(c, 1000);
+    }
+    assert_int_equal(node_home(cluster_node(c, home), 0, slot_of_key(key)).state, HOME_STABLE);
+    enum table_word word = TABLE_WAITS;
+    for (uint32_t i = 0; i < 1000 && word == TABLE_WAITS; i++) {
+        word = lotus_table_home(table, w->threads[0], key, &far, value);
+        cluster_step(c, 50);
+    }
+    assert_int_equal(word, TABLE_DONE);
+    struct cluster_answer a = cluster_end(c);
+    assert_int_equal(a.kind, ANSWER_VALUE);
+    assert_int_equal(a.n, value.n);
+    struct home_far *of = w->lotus_home->spaces[0]->far;
+    assert_int_equal(of->later.n, sizeof far);
+    cluster_kill(c, far.node);
+    cluster_restart(c, far.node);
+    cluster_until(c, no_debt, &of, BOUND_US);
+    cluster_destroy(c);
+}
+
 /* ---- What no correct member says ---- */
 
 static void say_anything(struct cluster *c, struct random *r, uint32_t workers)
@@ -506,6 +559,7 @@ int main(void)
         cmocka_unit_test(who_leaves_takes_nothing),
         cmocka_unit_test(a_dead_memory_server_loses_slots),
         cmocka_unit_test(nobody_has_to_ask_for_what_is_lost),
+        cmocka_unit_test(who_is_behind_waits),
         cmocka_unit_test(a_member_says_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
